@@ -17,8 +17,8 @@ SHAPE_BYTES_MAX: Final = 4096
 # the same size where that is known.
 SHAPES_BYTES_MAX: Final = 64 * 1024
 SHAPES_OF_FLAGS_MAX: Final = 16
-# Lists that differ in the lengths of strings have so many shapes. Behind them, one shape stands for all other lengths;
-# it costs more to recognise and to sort.
+# Shapes of lists that differ in the lengths of strings. Behind them, one shape stands for all other lengths; it costs
+# more to recognise and to sort.
 LENGTHS_MAX: Final = 8
 # Lists in a row without a known shape; after them, one of this number is learnt.
 _MISSES_MAX: Final = 32
@@ -134,7 +134,7 @@ def _key(data: bytes) -> int:
 
 
 def _mask(data: bytes, layout: Layout) -> bytes:
-    """Return 0xFF for octets that are equal in lists of a layout whose strings have these lengths, 0 for others."""
+    """Return 0xFF for octets that lists of this layout and size have in common, and 0 for others."""
     mask = bytearray(b"\xff" * len(data))
     for start, end in layout.values:
         mask[start:end] = bytes(end - start)
@@ -144,7 +144,7 @@ def _mask(data: bytes, layout: Layout) -> bytes:
 
 
 def _elastic_mask(data: bytes, layout: Layout) -> bytes:
-    """Return the mask for strings of any length: the table's size is compared with the sum of what is in it."""
+    """Return the mask for strings of any length. It leaves out the size of the table, which depends on them."""
     mask, at = _mask(data, layout), layout.table_at
     return mask[:at] + bytes(4) + mask[at + 4 :] if layout.entries else mask
 

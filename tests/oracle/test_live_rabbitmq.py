@@ -87,6 +87,22 @@ def test_only_answers_to_asked_questions_are_forgotten(
     assert records.load(suite) == kept
 
 
+def test_an_answer_that_a_busy_machine_has_changed_is_asked_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(records, "RECORDED", tmp_path)
+    monkeypatch.setattr(live_rabbitmq, "RabbitMQ", Silent)
+    runs = iter([{"late": 0, "changed": 3, "same": 1}, {"late": 1}, {"changed": 3}])
+
+    @contextmanager
+    def answers(_: BrokerProcess) -> Iterator[Answers]:
+        yield next(runs)
+
+    suite = Suite("plain", answers, answers, fields)
+    records.save(suite, {"late": [1], "changed": [1], "same": [1]})
+    assert [report.splitlines()[0] for report in live_rabbitmq.untrue(suite, OLDEST, tmp_path)] == ["changed"]
+
+
 def test_a_missing_question_is_an_error(suite: Suite, tmp_path: Path) -> None:
     with pytest.raises(live_rabbitmq.NothingAskedError, match="no question of plain contains 'c'"):
         live_rabbitmq.untrue(suite, OLDEST, tmp_path, "c")

@@ -194,7 +194,6 @@ def a_stream_knows_no_prefetch_of_a_channel(lab: Lab) -> None:
 def a_stream_is_deleted_whatever_is_in_it(lab: Lab) -> None:
     s = _stream(lab, b"one", b"two")
     channel = lab.channel()
-    channel.call(Queue.Declare, queue=s, passive=True)
     channel.call(Queue.Delete, queue=s, if_empty=True)
     channel.call(Queue.Declare, queue=s, passive=True)
 
