@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
@@ -341,12 +342,29 @@ class Broker:
 
     def dead_letter(self, queue: Queue, message: Message, reason: str, kept: KeptDeadLetter | None = None) -> None:
         """Dead-letter a message, and then those that it displaces from its targets, without recursion."""
-        if self._is_dead_lettering:
-            self._dead_letters.append((queue, message, reason, kept))
-            return
+        self._dead_letters.append((queue, message, reason, kept))
+        if not self._is_dead_lettering:
+            self._is_dead_lettering = True
+            self._route_dead_letters()
+
+    @contextmanager
+    def dead_letters_held(self) -> Iterator[None]:
+        """Hold dead letters until the end of the block, when freed consumers have taken their messages.
+
+        In RabbitMQ they reach a queue when it has done all that a publish or a settlement brings about.
+        """
+        is_outermost = not self._is_dead_lettering
         self._is_dead_lettering = True
         try:
-            self._route_dead_letter(queue, message, reason, kept)
+            yield
+        finally:
+            if is_outermost:
+                if self._dead_letters:
+                    self.resume_freed_consumers()
+                self._route_dead_letters()
+
+    def _route_dead_letters(self) -> None:
+        try:
             while self._dead_letters:
                 self._route_dead_letter(*self._dead_letters.popleft())
         finally:

@@ -164,9 +164,10 @@ def push(
     nevertheless.
     """
     is_taken = True
-    for queue in queues:
-        if not queue.accept(message, publisher):
-            is_taken = False
+    with channel.session.broker.dead_letters_held():
+        for queue in queues:
+            if not queue.accept(message, publisher):
+                is_taken = False
     if mandatory and not queues:
         frame = wire.return_frame(channel.number, NO_ROUTE, "NO_ROUTE", message.address)
         channel.session.outbox.append(frame, message.content_for(channel.number, channel.session.frame_max))

@@ -99,14 +99,10 @@ class Channel(ClientChannel[VHost]):
             self._publish_recorded(route, content, traits)
             return
         message = Message(route.address, content, self.number, traits.is_persistent)
-        if traits.expiration_ms is not None:
-            for queue in route.queues:
-                queue.push_with_extras(message, traits.expiration_ms)
-        elif route.only_queue is not None:
+        if route.only_queue is not None and traits.expiration_ms is None:
             route.only_queue.push(message)
         else:
-            for queue in route.queues:
-                queue.push(message)
+            route.push(message, traits.expiration_ms)
         if self.mode and self.publish_count == self.scheduled_count:
             self.gate.confirming.append(self)
         self.publish_count += 1
@@ -116,12 +112,7 @@ class Channel(ClientChannel[VHost]):
         recorder = self.vhost.trace
         assert isinstance(recorder, Recorder)
         message = recorder.publish(route, self, content, traits.is_persistent)
-        if traits.expiration_ms is not None:
-            for queue in route.queues:
-                queue.push_with_extras(message, traits.expiration_ms)
-        else:
-            for queue in route.queues:
-                queue.push(message)
+        route.push(message, traits.expiration_ms)
         if self.mode and self.publish_count == self.scheduled_count:
             self.gate.confirming.append(self)
         number = self.publish_count = self.publish_count + 1
@@ -206,6 +197,10 @@ class Channel(ClientChannel[VHost]):
 
     def settle_rejected(self, deliveries: list[tuple[int, Delivery]], requeue: bool, has_failed: bool = False) -> None:
         """Requeue deliveries, or drop or dead-letter them."""
+        with self.session.broker.dead_letters_held():
+            self._settle_rejected(deliveries, requeue, has_failed)
+
+    def _settle_rejected(self, deliveries: list[tuple[int, Delivery]], requeue: bool, has_failed: bool) -> None:
         deliveries = settled_order(deliveries)
         if requeue:
             for returned in limited_apart(deliveries):
@@ -227,9 +222,9 @@ class Channel(ClientChannel[VHost]):
 
     def serve_returned(self, queues: Iterable[Queue]) -> None:
         """Have queues deliver what has come back."""
+        # The consumers that were freed take their turn.
+        self.session.broker.resume_freed_consumers()
         for queue in queues:
-            if queue.is_overfull:  # The consumers that were freed take some first.
-                self.session.broker.resume_freed_consumers()
             queue.serve_returned()
 
     def _count_rejected(self, deliveries: list[tuple[int, Delivery]], requeue: bool) -> None:
@@ -271,8 +266,11 @@ class Channel(ClientChannel[VHost]):
     def mark_freed(self, consumer: Consumer) -> None:
         """Have a consumer that was full take again, at the end of the read."""
         consumer.is_full = False
-        if not consumer.is_taking:
-            self.session.freed_consumers.append(consumer)
+        if consumer.is_taking:
+            if not consumer.queue.skips_full_consumers:
+                return
+            consumer.queue.rotation.suspend(consumer)
+        self.session.freed_consumers.append(consumer)
 
     def _take(self, tag: int, multiple: bool) -> list[tuple[int, Delivery]]:
         """Remove a tag, or with `multiple` all up to it (0: all), from `unacked`, and return the deliveries."""
@@ -446,5 +444,6 @@ class Channel(ClientChannel[VHost]):
         deliveries = lost_order(list(self.unacked.items()), is_by_tag=is_by_tag)
         self.unacked.clear()
         self.duplicates = None
-        for queue in requeue_all(deliveries, has_failed=True, is_lost=True):
-            queue.serve_returned()
+        with self.session.broker.dead_letters_held():
+            for queue in requeue_all(deliveries, has_failed=True, is_lost=True):
+                queue.serve_returned()

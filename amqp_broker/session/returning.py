@@ -12,6 +12,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from amqp_broker.amqp.message import Message
     from amqp_broker.broker.clients.client_channel import Delivery
     from amqp_broker.broker.queues.consumer import Consumer
     from amqp_broker.broker.queues.queue import Queue
@@ -41,8 +42,8 @@ def lost_order(deliveries: list[tuple[int, Delivery]], *, is_by_tag: bool) -> li
 def limited_apart(deliveries: list[tuple[int, Delivery]]) -> Iterator[list[tuple[int, Delivery]]]:
     """Yield deliveries in the portions in which they come back: most often all at once.
 
-    A full quorum queue drops messages after each portion. There, a portion has the deliveries of one consumer, or one
-    delivery if it goes to the tail.
+    A queue drops what is too much, and what has expired, after each portion. There, a portion has the deliveries of one
+    consumer, or one delivery if it goes to the tail.
     """
     if len(deliveries) < 2 or not any(queue.limits_returns for queue in {one[1][0] for one in deliveries}):
         yield deliveries
@@ -57,12 +58,12 @@ def limited_apart(deliveries: list[tuple[int, Delivery]]) -> Iterator[list[tuple
 
 def requeue_all(deliveries: Iterable[tuple[int, Delivery]], *, has_failed: bool, is_lost: bool) -> Iterable[Queue]:
     """Put deliveries back in this order, and return their queues, whose `serve_returned` the caller calls."""
-    queues: dict[Queue, None] = {}
-    for queue, run in groupby(deliveries, key=lambda one: one[1][0]):
-        returned = [(position, message) for _, (_, _, position, message) in run]
-        queue.requeue_all(returned, has_failed=has_failed, is_lost=is_lost)
-        queues[queue] = None
-    return queues
+    returned: dict[Queue, list[tuple[int, Message]]] = {}
+    for _, (queue, _, position, message) in deliveries:
+        returned.setdefault(queue, []).append((position, message))
+    for queue, messages in returned.items():
+        queue.requeue_all(messages, has_failed=has_failed, is_lost=is_lost)
+    return returned
 
 
 def _consumer_of(one: tuple[int, Delivery]) -> Consumer | None:

@@ -74,8 +74,9 @@ def commit(channel: Channel, method: commands.Tx.Commit) -> None:
     if is_complete:
         # It leaves before the messages that come back are delivered again.
         session.send(channel.number, commands.Tx.CommitOk())
-    for (requeue, has_failed), deliveries in transaction.rejects:
-        channel.settle_rejected(deliveries, requeue, has_failed)
+    with session.broker.dead_letters_held():
+        for (requeue, has_failed), deliveries in transaction.rejects:
+            channel.settle_rejected(deliveries, requeue, has_failed)
     if not is_complete:
         raise PreconditionFailed("partial tx completion")
     # commit-ok promises what a confirm does (rabbit_channel.erl, maybe_complete_tx).

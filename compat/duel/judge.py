@@ -14,13 +14,13 @@ from compat.duel.steps import Program
 from compat.duel.watching import Observer
 from compat.oracles.rabbitmq import RabbitMQ
 
-# A program that differs is played so often again, at this pace.
-REPLAYS = 3
-SLOW = Pace(step_s=0.06, quiet_s=0.05)
+# A program that differs is played again at each of these paces. Where deadlines pass between other steps at another
+# pace, its answers depend on how busy the machine is.
+SLOW = tuple(Pace(step_s=step_s, quiet_s=0.05) for step_s in (0.06, 0.04, 0.1))
 # amqp-broker is at rest when two looks are equal.
 OWN = Pace(quiet_s=0.0)
 
-# All oracles answer so; each differs alike; an oracle itself answers differently; only without time to rest; and where
+# All oracles answer so; each differs alike; a broker itself answers differently; only without time to rest; and where
 # two oracles are compared, each differs elsewhere.
 AGREES, DIFFERS, UNSTABLE, HASTY, BETWEEN = "agrees", "differs", "unstable", "hasty", "between"
 
@@ -87,7 +87,7 @@ class Judge:
         self.theirs = theirs
         self._prefixes = (f"{number:02x}{index:06x}." for index in count())
 
-    def judge(self, program: Program, replays: int = REPLAYS) -> Verdict:
+    def judge(self, program: Program) -> Verdict:
         """Judge a program: it agrees, it differs each time, or a reason against a judgement is found."""
         prefix = next(self._prefixes)
         ours = self.ours.play(program, prefix).windows
@@ -99,7 +99,7 @@ class Judge:
             indexes.add(index)
         if len(indexes) > 1:
             return Verdict(BETWEEN)
-        return self._again(program[: indexes.pop() + 1], replays)
+        return self._again(program[: indexes.pop() + 1])
 
     def differs_at_once(self, program: Program) -> Verdict:
         """Judge quickly, for the search of a smaller program: two plays at an oracle must differ alike."""
@@ -116,18 +116,21 @@ class Judge:
             verdict = _difference(own, theirs, index)
         return verdict
 
-    def _again(self, program: Program, replays: int) -> Verdict:
-        """Play slowly at both, several times at the oracles, and compare without haste."""
-        own = self.ours.play(program, next(self._prefixes), pace=SLOW)
+    def _again(self, program: Program) -> Verdict:
+        """Play slowly, several times at each broker, and compare without haste."""
+        own = [self.ours.play(program, next(self._prefixes), pace=pace) for pace in SLOW]
         found = []
         for corner in self.theirs:
-            plays = [corner.play(program, next(self._prefixes), pace=SLOW).windows for _ in range(replays)]
-            index = _first_difference(plays[0], own.windows)
+            plays = [corner.play(program, next(self._prefixes), pace=pace).windows for pace in SLOW]
+            index = _first_difference(plays[0], own[0].windows)
             if index is None:
                 return Verdict(HASTY)
-            if any(windows[: index + 1] != plays[0][: index + 1] for windows in plays):
+            end = index + 1
+            if any(windows[:end] != plays[0][:end] for windows in plays):
                 return Verdict(UNSTABLE)
-            found.append(_difference(own, plays[0], index))
+            if any(player.windows[:end] != own[0].windows[:end] for player in own):
+                return Verdict(UNSTABLE)
+            found.append(_difference(own[0], plays[0], index))
         return found[0] if len({verdict.index for verdict in found}) == 1 else Verdict(BETWEEN)
 
 

@@ -1,11 +1,16 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
+from pamqp import commands
 
 from amqp_broker.broker.clients.client_channel import Delivery
 from amqp_broker.broker.queues.consumer import Consumer
 from amqp_broker.session.returning import limited_apart, lost_order, settled_order
 from tests.broker_parts import CollectingConsumer, new_message, new_queue
+from tests.peer import Lab
+from tests.present import present
 
 Deliveries = list[tuple[int, Delivery]]
 QUEUE = new_queue()
@@ -55,3 +60,37 @@ def test_a_lost_channel_returns_deliveries_in_the_order_of_all_tags_up_to_3_13()
 def test_deliveries_come_back_all_at_once() -> None:
     deliveries = held(consumer("a"), None)
     assert list(limited_apart(deliveries)) == [deliveries]
+
+
+@pytest.mark.parametrize("arguments", [{}, {"x-max-priority": 3}])
+def test_a_classic_queue_drops_and_expires_messages_when_all_of_a_lost_channel_are_back(
+    lab: Lab, arguments: dict[str, Any]
+) -> None:
+    peer, holder = lab.connect(), lab.connect()
+    peer.declare("dead")
+    given = {"x-max-length": 2, "x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead", **arguments}
+    peer.declare("q", arguments=given)
+    holder.consume("q")
+    peer.publish("q", b"1", expiration="1")
+    for body in (b"2", b"3", b"4"):
+        peer.publish("q", body)
+    lab.advance(10)
+    holder.disconnect()
+    reasons = []
+    while (got := peer.get("dead")) is not None:
+        reasons.append((got[1].body, present(got[1].properties.headers)["x-first-death-reason"]))
+    assert reasons == [(b"1", "maxlen"), (b"2", "maxlen")]
+
+
+@pytest.mark.parametrize(("kind", "order"), [("classic", [b"1", b"3"]), ("quorum", [b"3", b"1"])])
+def test_a_full_consumer_keeps_its_turn_in_a_classic_queue_only(lab: Lab, kind: str, order: list[bytes]) -> None:
+    limited, other = lab.connect(), lab.connect()
+    limited.declare("q", durable=True, arguments={"x-queue-type": kind})
+    limited.call(commands.Basic.Qos(prefetch_count=2))
+    limited.consume("q")
+    other.consume("q")
+    for body in (b"1", b"2", b"3", b"4"):
+        other.publish("q", body)
+    assert (limited.bodies(), other.bodies()) == ([b"1", b"3"], [b"2", b"4"])
+    limited.send(commands.Basic.Nack(0, multiple=True))
+    assert limited.bodies() + other.bodies() == order

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -28,6 +28,8 @@ from amqp_broker.session import basic_publish
 from amqp_broker.session.ack_timeouts import AckTimeouts
 from tests.broker_parts import vhost_of
 from tests.simulation.planting import plant, replace
+
+Delivered = Sequence[tuple[int, Message]]
 
 # Time
 
@@ -82,30 +84,30 @@ def the_expiration_of_a_message_overrides_its_queues(patch: pytest.MonkeyPatch) 
 @plant
 def what_is_due_is_delivered(patch: pytest.MonkeyPatch) -> None:
     replace(patch, BacklogQueue, "_drain_with_extras", lambda drain: lambda self, with_expired: drain(self, True))
-    patch.setattr(BacklogQueue, "requeue", requeue_without_expiry)
+    patch.setattr(BacklogQueue, "_requeue_together", requeue_without_expiry)
 
 
-def requeue_without_expiry(self: BacklogQueue[Any], position: int, message: Message, *, is_lost: bool = False) -> int:
-    self.unacked_count -= 1
+def requeue_without_expiry(self: BacklogQueue[Any], delivered: Delivered, *, has_failed: bool) -> None:
+    self.unacked_count -= len(delivered)
     if not self.is_deleted:
-        position = self.backlog.put_back(position, message)
+        self._put_all_back(delivered)
         if self.limit.bytes_max is not None:
-            self.limit.ready_bytes += message.body_bytes
+            self.limit.ready_bytes += sum(message.body_bytes for _, message in delivered)
         if self.limit.drops_head:
             self._drop_beyond_limit()
-    return position
 
 
 @plant
 def a_requeue_forgets_the_deadline(patch: pytest.MonkeyPatch) -> None:
-    def make(requeue: Callable[[BacklogQueue[Any], int, Message], int]) -> Any:
-        def wrong(self: BacklogQueue[Any], position: int, message: Message, *, is_lost: bool = False) -> int:
-            self.deadlines.pop(position, None)
-            return requeue(self, position, message)
+    def make(requeue: Callable[..., None]) -> Any:
+        def wrong(self: BacklogQueue[Any], delivered: Delivered, *, has_failed: bool) -> None:
+            for position, _ in delivered:
+                self.deadlines.pop(position, None)
+            requeue(self, delivered, has_failed=has_failed)
 
         return wrong
 
-    replace(patch, BacklogQueue, "requeue", make)
+    replace(patch, BacklogQueue, "_requeue_together", make)
 
 
 @plant
@@ -353,16 +355,15 @@ def octets_that_leave_are_still_counted(patch: pytest.MonkeyPatch) -> None:
 
 @plant
 def octets_that_come_back_are_not_counted(patch: pytest.MonkeyPatch) -> None:
-    def make(requeue: Callable[[BacklogQueue[Any], int, Message], int]) -> Any:
-        def wrong(self: BacklogQueue[Any], position: int, message: Message, *, is_lost: bool = False) -> int:
-            position = requeue(self, position, message)
+    def make(requeue: Callable[..., None]) -> Any:
+        def wrong(self: BacklogQueue[Any], delivered: Delivered, *, has_failed: bool) -> None:
+            requeue(self, delivered, has_failed=has_failed)
             if self.limit.bytes_max is not None and not self.is_deleted:
-                self.limit.ready_bytes -= message.body_bytes
-            return position
+                self.limit.ready_bytes -= sum(message.body_bytes for _, message in delivered)
 
         return wrong
 
-    replace(patch, BacklogQueue, "requeue", make)
+    replace(patch, BacklogQueue, "_requeue_together", make)
 
 
 @plant

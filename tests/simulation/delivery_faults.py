@@ -150,6 +150,7 @@ def return_late(world: World, late: LateModel) -> None:
     blocked = world.blocked(channel)
     channel.was_freed = True
     copy.queue.requeue(copy)
+    copy.queue.end_requeue()
     channel.late.remove(late)
     for consumer in blocked:
         consumer.is_asleep = True

@@ -176,7 +176,7 @@ class Message:
 class Copy:
     """A message in one queue. `rank` is its place there: what is lower is served before.
 
-    `returns` counts how often it came back to a quorum queue.
+    `returns` counts how often it came back to a quorum queue, `losses` how often so with a lost channel.
     """
 
     message: Message
@@ -189,6 +189,7 @@ class Copy:
     deadline_ms: int | None = None
     was_delivered: bool = False
     returns: int = 0
+    losses: int = 0
     # Set for a duplicate that a fault made.
     is_duplicate: bool = False
     # The broker's message, once it was found to be what it must be; a message never changes.

@@ -190,6 +190,12 @@ class QueueModel:
         self.arrange()
         # A message with a time to live of 0 reaches a consumer that waits.
         self._hand_out(in_time=copy)
+        if not self.is_quorum and self.settings.ttl_ms == 0 and self.settings.dead_letter_exchange is None:
+            # A classic queue does not keep it even behind others.
+            if copy in self.ready:
+                self.ready.remove(copy)
+                self._give_up(copy, EXPIRED)
+            return
         if not self.settings.refuses:
             self._drop_overflow()
         self.expire()
@@ -223,6 +229,7 @@ class QueueModel:
         self.unacked.remove(copy)
         if self.is_quorum:
             copy.returns += 1
+            copy.losses += is_lost
             limit = self.settings.delivery_limit
             if limit is not None and copy.returns > limit:
                 self._give_up(copy, DELIVERY_LIMIT)
@@ -238,9 +245,14 @@ class QueueModel:
         self.world.ledger.move(copy, State.READY)
         self.ready.append(copy)
         self.arrange()
-        if not self.is_quorum:
+        if self.is_quorum:
+            self.expire()
+
+    def end_requeue(self) -> None:
+        """All that comes back at once is there: a classic queue drops what is too much, then what is late."""
+        if not self.is_quorum and not self.is_deleted:
             self.trim()
-        self.expire()
+            self.expire()
 
     @property
     def is_overfull(self) -> bool:

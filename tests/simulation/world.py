@@ -7,12 +7,13 @@ following the frames where the broker may choose. `recovery.py` has the effects 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from tests.simulation.client import ChannelModel, Client, ConsumerModel, Delivery, Publish
+from tests.simulation.client import ChannelModel, Client, ConsumerModel, Delivery, Held, Publish
 from tests.simulation.counting import Tally
 from tests.simulation.delivery_faults import deliver
 from tests.simulation.ledger import REJECTED, Copy, Ledger, Message, demand
@@ -120,14 +121,26 @@ class World:
 
     def publish(self, publish: Publish, channel: ChannelModel) -> bool:
         """A message gets to its queues. Returns False if one of them refused it."""
-        taken = [queue.accept(publish.message, channel) for queue in publish.queues if not queue.is_deleted]
+        with self.deaths_held():
+            taken = [queue.accept(publish.message, channel) for queue in publish.queues if not queue.is_deleted]
         return all(taken)
+
+    @contextmanager
+    def deaths_held(self) -> Iterator[None]:
+        """Publish dead letters of the block at its end."""
+        is_outermost = not self._is_dead_lettering
+        self._is_dead_lettering = True
+        yield
+        if is_outermost:
+            self._publish_dead()
 
     def dead_letter(self, copy: Copy, reason: str) -> None:
         """Publish anew what a queue gives up; what dies of that comes after it."""
         self._dying.append((copy, reason))
-        if self._is_dead_lettering:
-            return
+        if not self._is_dead_lettering:
+            self._publish_dead()
+
+    def _publish_dead(self) -> None:
         self._is_dead_lettering = True
         while self._dying:
             copy, reason = self._dying.popleft()
@@ -136,8 +149,8 @@ class World:
             dead = copy.message.died(
                 copy.queue.name, reason, self.now, settings.dead_letter_exchange, settings.dead_letter_routing_key
             )
-            if copy.queue.is_quorum and reason == REJECTED:
-                dead = replace(dead, failures=dead.failures + 1)
+            if copy.queue.is_quorum:
+                dead = replace(dead, failures=dead.failures + copy.losses + (reason == REJECTED))
             for queue in self.route(settings.dead_letter_exchange, dead.keys):
                 if not dead.would_cycle(queue.name):
                     queue.accept(dead)
@@ -152,9 +165,10 @@ class World:
         if verdict == "requeue" and not is_lost and any(self._is_trimmed(channel, tag) for tag in tags):
             portions = self._portions(channel, tags)
         sleeping: list[ConsumerModel] = []
-        for portion in portions:
-            self._settle_portion(channel, portion, verdict, is_lost, sleeping)
-        self.wake(sleeping)
+        with self.deaths_held():
+            for portion in portions:
+                self._settle_portion(channel, portion, verdict, is_lost, sleeping)
+            self.wake(sleeping)
 
     def _settle_portion(
         self, channel: ChannelModel, tags: list[int], verdict: str, is_lost: bool, sleeping: list[ConsumerModel]
@@ -174,11 +188,12 @@ class World:
 
     @staticmethod
     def _is_trimmed(channel: ChannelModel, tag: int) -> bool:
-        """Return whether the queue of a delivery drops what is too much once consumers have had their turn."""
+        """Return whether the queue of a delivery drops what is too much, or a classic one what is late."""
         queue = channel.held[tag].copy.queue
         settings = queue.settings
         has_limit = settings.length_max is not None or settings.bytes_max is not None
-        return queue.is_quorum and has_limit and not settings.refuses
+        is_timed = not queue.is_quorum and any(one.deadline_ms is not None for one in (*queue.ready, *queue.unacked))
+        return (has_limit and not settings.refuses) or is_timed
 
     @staticmethod
     def _portions(channel: ChannelModel, tags: list[int]) -> list[list[int]]:
@@ -210,6 +225,8 @@ class World:
             else:
                 copy.queue.requeue(copy, is_lost)
                 queues[copy.queue] = None
+        for queue in queues:
+            queue.end_requeue()
         for tag in tags:
             del channel.held[tag]
         return list(queues)
@@ -224,6 +241,15 @@ class World:
         sleeping = [consumer for consumer in blocked if consumer.queue.ready]
         for consumer in sleeping:
             consumer.is_asleep = True
+        with self.deaths_held():
+            self._commit_settled(channel, settled, sleeping)
+            self.wake(sleeping)
+        self.wake([consumer for consumer in blocked if consumer.queue.is_quiescing])
+        return is_complete
+
+    def _commit_settled(
+        self, channel: ChannelModel, settled: list[tuple[int, tuple[Held, str]]], sleeping: list[ConsumerModel]
+    ) -> None:
         for (verdict, _), items in groupby(settled, key=lambda item: (item[1][1], item[1][0].method)):
             tags = []
             for tag, (held, _) in items:
@@ -237,9 +263,6 @@ class World:
                     self._settle_portion(channel, portion, verdict, False, sleeping)
                 else:
                     self._settle(channel, portion, verdict)
-        self.wake(sleeping)
-        self.wake([consumer for consumer in blocked if consumer.queue.is_quiescing])
-        return is_complete
 
     def _publish_all(self, publishes: list[Publish], channel: ChannelModel) -> bool:
         """Publish a transaction. Return False if a classic queue refused a message that no quorum queue did.
@@ -253,7 +276,8 @@ class World:
         is_complete = True
         for publish in publishes:
             queues = [queue for queue in publish.queues if not queue.is_deleted]
-            taken = [queue.accept(publish.message, None, is_closed=queue in closed) for queue in queues]
+            with self.deaths_held():
+                taken = [queue.accept(publish.message, None, is_closed=queue in closed) for queue in queues]
             if not all(taken) and not closed.intersection(queues):
                 is_complete = False
         return is_complete

@@ -178,8 +178,9 @@ class DelayedExchange(Exchange):
         # A negative delay shows consumers the delay that there was, and means none to other delayed exchanges.
         properties.headers = headers = {**headers, "x-delay": fields.Long(-delay_of(headers))}
         released = SpecialMessage.anew(message.with_properties(properties), properties)
-        for queue in self._vhost.route(self, keys, headers, released)[0]:
-            queue.accept(released)
+        with self._vhost.broker.dead_letters_held():
+            for queue in self._vhost.route(self, keys, headers, released)[0]:
+                queue.accept(released)
 
 
 def _in_order(delayed: list[tuple[int, int, Message]]) -> Iterator[tuple[int, Message]]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple, Protocol, TypeAlias
 
@@ -64,6 +65,10 @@ class ExchangeBroker(Protocol):
 
     @property
     def undrained(self) -> list[Callable[[], None]]: ...
+
+    def dead_letters_held(self) -> AbstractContextManager[None]:
+        """Have dead letters wait until the end of the block."""
+        ...
 
 
 class ExchangeVHost(Protocol):

@@ -137,7 +137,8 @@ def publish(
     if trace is not None:
         trace.published(connection, 1, message, queues)
     publisher = Publisher()
-    taken = [queue.accept(message, publisher) for queue in queues]
+    with vhost.broker.dead_letters_held():
+        taken = [queue.accept(message, publisher) for queue in queues]
     vhost.counts.add(exchange, queues, 1, True)
     if all(taken):
         for counts in vhost.counts.of_exchange(exchange):

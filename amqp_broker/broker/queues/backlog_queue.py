@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, ClassVar, Final, Generic, TypeVar
 
 from amqp_broker.amqp.errors import PreconditionFailed
@@ -157,6 +157,10 @@ class BacklogQueue(Queue, Generic[B]):
         if self.ready_consumers and self._deliver_at_once(message, deadline_ms):
             return
         backlog, limit = self.backlog, self.limit
+        if deadline_ms is not None and self._drops_at_once():
+            self.statistics.given_up[EXPIRED] += 1
+            self._give_up(message, EXPIRED)
+            return
         position = backlog.append(message, deadline_ms)
         if deadline_ms is not None:
             self.has_extras = True
@@ -174,6 +178,14 @@ class BacklogQueue(Queue, Generic[B]):
             self.expire()
         if self.backpressured and backlog:
             self.vhost.broker.is_congested = True
+
+    def _drops_at_once(self) -> bool:
+        """Return whether a message that no consumer takes expires even behind others.
+
+        Source: rabbit_amqqueue_process.erl, maybe_deliver_or_enqueue.
+        """
+        settings = self.settings
+        return settings.message_ttl_ms == 0 and settings.dead_letter_exchange is None and self.type == "classic"
 
     def _deliver_at_once(self, message: Message, deadline_ms: int | None) -> bool:
         """Deliver a new message past the backlog, if a consumer takes it; return False if it has to wait.
@@ -295,19 +307,36 @@ class BacklogQueue(Queue, Generic[B]):
         return message if own is None else with_failures(message, own + failures_of(message))
 
     def requeue(self, position: int, message: Message, *, is_lost: bool = False) -> int:
-        self.note_change()
-        self.unacked_count -= 1
-        if not self.is_deleted:
-            position = self.backlog.put_back(position, message)
-            if self.has_extras:
-                limit = self.limit
-                if limit.bytes_max is not None:
-                    limit.ready_bytes += octets_of(message, limit.counts_properties)
-                if limit.drops_head:
-                    self._drop_beyond_limit()
-                if self.deadlines:
-                    self.expire()
+        self._requeue_together([(position, message)], has_failed=False)
         return position
+
+    def _requeue_together(self, delivered: Sequence[tuple[int, Message]], *, has_failed: bool) -> None:
+        """Do `requeue_all`; the limit and the times to live apply when all are back.
+
+        Source: rabbit_amqqueue_process.erl, requeue_and_run.
+        """
+        self.note_change()
+        self.unacked_count -= len(delivered)
+        if self.is_deleted:
+            return
+        if has_failed and self._keeps_failures:
+            for position, _ in delivered:
+                self.note_failure(position)
+        self._put_all_back(delivered)
+        if self.limit.bytes_max is not None:
+            self.limit.ready_bytes += sum(message.body_bytes for _, message in delivered)
+        if self.limit.drops_head:
+            self._drop_beyond_limit()
+        if self.deadlines:
+            self.expire()
+
+    def _put_all_back(self, delivered: Sequence[tuple[int, Message]]) -> None:
+        for position, message in delivered:
+            self.backlog.put_back(position, message)
+
+    @property
+    def limits_returns(self) -> bool:
+        return self.limit.drops_head or bool(self.deadlines)
 
     def reject(self, position: int, message: Message) -> None:
         self.note_change()

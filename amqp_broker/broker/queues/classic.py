@@ -55,18 +55,10 @@ class ClassicQueue(BacklogQueue[ArrivalBacklog]):
         return super().purge()
 
     def requeue_all(self, delivered: Sequence[tuple[int, Message]], *, has_failed: bool, is_lost: bool) -> None:
-        if self.is_deleted or self.deadlines or self.limit.drops_head:
-            # Each may displace another or be due, and dead letters leave in this order.
-            super().requeue_all(delivered, has_failed=has_failed, is_lost=is_lost)
-            return
-        if has_failed and self._keeps_failures:
-            for position, _ in delivered:
-                self.note_failure(position)
-        self.note_change()
-        self.unacked_count -= len(delivered)
+        self._requeue_together(delivered, has_failed=has_failed)
+
+    def _put_all_back(self, delivered: Sequence[tuple[int, Message]]) -> None:
         self.backlog.put_back_all(delivered)
-        if self.limit.bytes_max is not None:
-            self.limit.ready_bytes += sum(message.body_bytes for _, message in delivered)
 
     def push(self, message: Message) -> None:
         trace = None

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 from amqp_broker.broker.queues.backlog_queue import BacklogQueue
 from amqp_broker.broker.queues.priority_backlog import PriorityBacklog
+
+if TYPE_CHECKING:
+    from amqp_broker.amqp.message import Message
 
 
 class PriorityQueue(BacklogQueue[PriorityBacklog]):
@@ -14,3 +20,6 @@ class PriorityQueue(BacklogQueue[PriorityBacklog]):
 
     def _new_backlog(self) -> PriorityBacklog:
         return PriorityBacklog(self.deadlines, self.arguments["x-max-priority"])
+
+    def requeue_all(self, delivered: Sequence[tuple[int, Message]], *, has_failed: bool, is_lost: bool) -> None:
+        self._requeue_together(delivered, has_failed=has_failed)

@@ -55,6 +55,8 @@ class Queue:
     takes_exclusive_consumers: ClassVar[bool] = True
     # Set where a cancelled consumer stays until its deliveries are settled.
     keeps_leavers: ClassVar[bool] = False
+    # Set where a full consumer loses its turn at once, and otherwise when a message comes for it.
+    skips_full_consumers: ClassVar[bool] = False
     # Set where declaring an existing queue counts as a use, for x-expires.
     is_used_by_declaring: ClassVar[bool] = True
     # Set where the octets of a message are those of its properties and its body; otherwise its properties do not count.
@@ -276,7 +278,7 @@ class Queue:
 
     @property
     def limits_returns(self) -> bool:
-        """True if a limit applies to messages that came back, once consumers have taken some."""
+        """True if a limit or a time to live applies to messages that came back."""
         return False
 
     @property

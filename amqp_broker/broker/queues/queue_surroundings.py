@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict, deque
 from collections.abc import Callable, Container, Iterable
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
@@ -105,6 +106,10 @@ class QueueBroker(Protocol):
 
     def resume_freed_consumers(self) -> None:
         """Deliver to consumers of which messages were settled in this read."""
+        ...
+
+    def dead_letters_held(self) -> AbstractContextManager[None]:
+        """Have dead letters wait until the end of the block."""
         ...
 
     def free_later(self, messages: deque[Any]) -> None:

@@ -45,8 +45,8 @@ class QuorumQueue(BacklogQueue[QuorumBacklog]):
     takes_exclusive_consumers = False
     is_used_by_declaring = False
     keeps_leavers = True
-    # All settings change at once (rabbit_fifo.erl, update_config).
-    drops_before_refusing = False
+    skips_full_consumers = True
+    drops_before_refusing = False  # all settings change at once (rabbit_fifo.erl, update_config)
 
     def __init__(self, vhost: QueueVHost, declaration: QueueDeclaration) -> None:
         self._profile = vhost.broker.profile
@@ -183,8 +183,7 @@ class QuorumQueue(BacklogQueue[QuorumBacklog]):
 
     @property
     def consumer_count(self) -> int:
-        # RabbitMQ has a consumer for each pulled message, keeps one that was cancelled, and does not count those that
-        # wait to become the active one.
+        # RabbitMQ has a consumer for each pulled message, and keeps a cancelled one, but counts none that wait.
         consumers = min(1, len(self.consumers)) if self.rotation.is_single_active else len(self.consumers)
         return consumers + len(self.pulled) + sum(leaver.in_flight > 0 for leaver in self.leavers)
 
@@ -236,9 +235,11 @@ class QuorumQueue(BacklogQueue[QuorumBacklog]):
     def requeue(self, position: int, message: Message, *, is_lost: bool = False) -> int:
         """Put a delivered message back, before all others in the order of the returns.
 
-        Without a delivery limit, up to 4.2, one that the client returned goes behind all others instead; one of a lost
-        channel does not (rabbit_fifo.erl: handle_aux makes a return a requeue; handle_down calls return_all).
+        Without a delivery limit, up to 4.2, one that the client returned goes behind all others; one of a lost channel
+        does not, and has failed (rabbit_fifo.erl: handle_aux makes a return a requeue; handle_down calls return_all).
         """
+        if is_lost and self._takes_failures:
+            self.counts.note_refusal(position)
         if self.limit.rejects_publish:
             # The room that there was until now counts.
             self.publishers.follow_limit()
@@ -406,8 +407,7 @@ class QuorumQueue(BacklogQueue[QuorumBacklog]):
     def _end_quiescing(self, active: Consumer) -> None:
         """Activate the next consumer if the active one has settled all its messages."""
         if active.in_flight:
-            # A full consumer asks to be resumed as soon as it settles a message.
-            active.is_full = True
+            active.is_full = True  # Then it asks to be resumed as soon as it settles a message.
             return
         self.is_quiescing = False
         following = self.rotation.activate_next()

@@ -50,7 +50,7 @@ class ReturnCounts:
         return self._failed == position
 
     def note_refusal(self, position: int) -> None:
-        """Count the failure of a message that is about to be given up, where all refusals are failures (4.0)."""
+        """Count a failure where only these two count: the message is given up, or lost with its channel (4.0)."""
         if not self._counts_failures:
             self.failures[position] = self.failures.get(position, 0) + 1
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from amqp_broker.amqp.message import Address
+    from amqp_broker.amqp.message import Address, Message
     from amqp_broker.broker.exchanges.exchange import Exchange
     from amqp_broker.broker.queues.queue import Queue
 
@@ -16,10 +16,20 @@ class Route:
     `is_plain` means that only the queues matter: no exchange needs more than the key, no publisher waits for a return
     if there are no queues, and no queue can refuse. `count` is the number of messages that `VHostCounts.collect` has
     not counted yet. `only_queue` is the queue if there is only one. `is_recorded` means that a recorder is to learn of
-    each publish.
+    each publish. `holds_dead_letters` means that dead letters of one queue wait until all have the message.
     """
 
-    __slots__ = ("address", "count", "exchange", "is_plain", "is_recorded", "mandatory", "only_queue", "queues")
+    __slots__ = (
+        "address",
+        "count",
+        "exchange",
+        "holds_dead_letters",
+        "is_plain",
+        "is_recorded",
+        "mandatory",
+        "only_queue",
+        "queues",
+    )
 
     def __init__(
         self,
@@ -38,3 +48,22 @@ class Route:
         self.is_plain = is_plain
         self.is_recorded = is_recorded
         self.count = 0
+        self.holds_dead_letters = len(queues) > 1 and any(
+            queue.settings.dead_letter_exchange is not None for queue in queues
+        )
+
+    def push(self, message: Message, expiration_ms: int | None) -> None:
+        """Push a message to its queues; the route is plain."""
+        if self.holds_dead_letters:
+            with self.queues[0].vhost.broker.dead_letters_held():
+                self._push(message, expiration_ms)
+        else:
+            self._push(message, expiration_ms)
+
+    def _push(self, message: Message, expiration_ms: int | None) -> None:
+        if expiration_ms is not None:
+            for queue in self.queues:
+                queue.push_with_extras(message, expiration_ms)
+        else:
+            for queue in self.queues:
+                queue.push(message)

@@ -215,3 +215,41 @@ def unknown_consumer_arguments_are_ignored(lab: Lab) -> None:
 @scenario
 def consumer_arguments_of_other_queue_types_are_refused(lab: Lab) -> None:
     lab.channel().call(Basic.Consume, queue=lab.queue(), arguments={"x-stream-offset": "first"})
+
+
+@scenario
+def a_consumer_whose_messages_come_back_takes_its_turn_behind_others(lab: Lab) -> None:
+    for kind in ("classic", "quorum"):
+        q = lab.queue(kind, durable=True, arguments={"x-queue-type": kind})
+        limited, other = lab.channel(), lab.channel()
+        limited.call(Basic.Qos, prefetch_count=1)
+        limited.consume(q, "limited")
+        other.consume(q, "other")
+        lab.put(q, b"1", b"2", b"3")
+        limited.deliveries(1)
+        other.deliveries(2)
+        limited.nack(1)
+        lab.rest(q)
+        lab.put(q, b"4", b"5")
+        lab.rest(q)
+        for channel, tag in ((limited, "limited"), (other, "other")):
+            channel.call(Basic.Cancel, consumer_tag=tag)
+
+
+@scenario
+def a_full_consumer_keeps_its_turn_in_a_classic_queue_only(lab: Lab) -> None:
+    for kind in ("classic", "quorum"):
+        q = lab.queue(kind, durable=True, arguments={"x-queue-type": kind})
+        limited, other = lab.channel(), lab.channel()
+        limited.call(Basic.Qos, prefetch_count=2)
+        limited.consume(q, "limited")
+        other.consume(q, "other")
+        lab.put(q, b"1", b"2", b"3", b"4")
+        limited.deliveries(2)
+        other.deliveries(2)
+        limited.call(Basic.Recover, requeue=True)
+        lab.rest(q)
+        lab.put(q, b"5", b"6")
+        lab.rest(q)
+        for channel, tag in ((limited, "limited"), (other, "other")):
+            channel.call(Basic.Cancel, consumer_tag=tag)

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+from amqp_broker.broker.admin.policies import Policy
 from tests.broker_parts import CollectingConsumer, new_queue, pulled, push
+from tests.peer import Lab
 
 
 def test_a_requeued_message_goes_back_to_its_original_position() -> None:
@@ -70,3 +72,23 @@ def test_positions_continue_after_a_purge() -> None:
     collector.stop()
     collector.give_back()
     assert pulled(queue) == [(b"a", 0, True), (b"d", 3, False)]
+
+
+def test_a_classic_queue_whose_messages_live_for_no_time_drops_one_behind_others() -> None:
+    lab = Lab()
+    peer = lab.connect()
+    peer.declare("q")
+    peer.publish("q", b"1")
+    lab.vhost.policies.set(Policy("p", ".*", {"message-ttl": 0}))
+    peer.publish("q", b"2")
+    assert lab.vhost.queues["q"].ready_count == 1
+
+
+def test_a_classic_queue_whose_messages_live_for_no_time_keeps_dead_letters_behind_others() -> None:
+    lab = Lab()
+    peer = lab.connect()
+    peer.declare("q", arguments={"x-dead-letter-exchange": "amq.fanout"})
+    peer.publish("q", b"1")
+    lab.vhost.policies.set(Policy("p", ".*", {"message-ttl": 0}))
+    peer.publish("q", b"2")
+    assert lab.vhost.queues["q"].ready_count == 2

@@ -19,7 +19,7 @@ def declare(peer: Peer, queue: str, to: str | None = None, exchange: str = "", *
     given: dict[str, Any] = {f"x-{name.replace('_', '-')}": value for name, value in arguments.items()}
     if to is not None:
         given |= {"x-dead-letter-exchange": exchange, "x-dead-letter-routing-key": to}
-    peer.declare(queue, arguments=given)
+    peer.declare(queue, durable="x-queue-type" in given, arguments=given)
 
 
 def reject(peer: Peer, queue: str) -> None:
@@ -259,3 +259,48 @@ def test_the_cache_of_dead_forms_is_bounded() -> None:
     reject(peer, "q")
     reject(peer, "q")
     assert len(forms) == 1
+
+
+@pytest.mark.parametrize("kind", ["classic", "quorum"])
+def test_a_rejected_message_comes_back_to_its_queue_when_the_consumer_has_taken_the_next_one(kind: str) -> None:
+    lab = Lab()
+    peer = lab.connect()
+    declare(peer, "q", "q", queue_type=kind, max_length=1)
+    peer.call(commands.Basic.Qos(prefetch_count=1))
+    peer.consume("q")
+    peer.publish("q", b"1")
+    peer.publish("q", b"2")
+    tag = peer.expect_delivery()[0].delivery_tag
+    peer.send(commands.Basic.Reject(tag, requeue=False))
+    assert peer.bodies() == [b"2"]
+    assert lab.vhost.queues["q"].ready_count == 1
+
+
+@pytest.mark.parametrize("options", [{}, {"expiration": "60000"}])
+def test_a_message_reaches_all_queues_before_the_dead_letters_that_it_causes(options: Any) -> None:
+    lab = Lab()
+    peer = lab.connect()
+    declare(peer, "dead")
+    declare(peer, "q", "dead", max_length=1)
+    for queue in ("q", "dead"):
+        peer.call(commands.Queue.Bind(queue=queue, exchange="amq.fanout"))
+    for body in (b"1", b"2"):
+        peer.publish(message=body, exchange="amq.fanout", **options)
+    taken = [peer.get("dead") for _ in range(3)]
+    assert [(got[1].body, got[1].properties.headers is not None) for got in taken if got is not None] == [
+        (b"1", False),
+        (b"2", False),
+        (b"1", True),
+    ]
+
+
+def test_a_quorum_queue_before_4_3_counts_deliveries_to_lost_channels_in_its_dead_letters() -> None:
+    lab = Lab()
+    peer, holder = lab.connect(), lab.connect()
+    peer.declare("dead", durable=True, arguments={"x-queue-type": "quorum"})
+    declare(peer, "q", "dead", queue_type="quorum", max_length=1)
+    peer.publish("q", b"1")
+    assert holder.get("q", no_ack=False) is not None
+    peer.publish("q", b"2")
+    holder.disconnect()
+    assert headers(peer, "dead")["x-delivery-count"] == 1
