@@ -42,15 +42,17 @@ class Traits:
     """The part of a property list that publishing depends on; equal for all lists of one shape.
 
     `is_plain` says that the message needs no more than a push with its expiration, unless headers decide its route.
+    `is_direct` says the same of a message whose reply-to is first replaced by the name for direct replies.
     `expiration_ms` is a valid expiration. `sorter` sorts the header keys where RabbitMQ 4 delivers them in another
     order. Where it would change more than the order, the list is not plain.
     """
 
-    __slots__ = ("expiration_ms", "has_headers", "is_persistent", "is_plain", "sorter")
+    __slots__ = ("expiration_ms", "has_headers", "is_direct", "is_persistent", "is_plain", "sorter")
 
     def __init__(self) -> None:
         self.is_persistent = False
         self.is_plain = True
+        self.is_direct = False
         self.has_headers = False
         self.expiration_ms: int | None = None
         self.sorter: Sorter | None = None
@@ -68,8 +70,9 @@ class Layout:
         "booleans",
         "entries",
         "expiration",
+        "has_user_id",
+        "is_direct",
         "is_exact",
-        "is_special",
         "persistent_mode",
         "strings",
         "table_at",
@@ -84,8 +87,9 @@ class Layout:
         self.entries: list[tuple[bytes, int, int]] | None = None
         self.persistent_mode = 0
         self.expiration: bytes | None = None
-        # A reply-to or a user id that publishing has to look at.
-        self.is_special = False
+        # The reply-to is the pseudo-queue of direct replies.
+        self.is_direct = False
+        self.has_user_id = False
         # To decode and encode the headers gives the same octets.
         self.is_exact = True
 
@@ -128,8 +132,10 @@ def _scan(data: bytes) -> Layout | None:
             at = start + data[at]
             if flag == _EXPIRATION:
                 layout.expiration = data[start:at]
-            elif flag == _USER_ID or (flag == _REPLY_TO and data[start:at] == DIRECT_REPLY_TO):
-                layout.is_special = True
+            elif flag == _USER_ID:
+                layout.has_user_id = True
+            elif flag == _REPLY_TO and data[start:at] == DIRECT_REPLY_TO:
+                layout.is_direct = True
             elif flag != _REPLY_TO:
                 layout.values.append((start, at))
                 layout.strings.append((start - 1, 1, at))
@@ -242,7 +248,7 @@ def traits_of(layout: Layout, sorts: bool) -> Traits:
     """Return the traits of a list with this layout; `sorts` for a broker that delivers sorted header keys."""
     traits = Traits()
     traits.is_persistent = layout.persistent_mode == 2
-    if layout.is_special:
+    if layout.has_user_id:
         traits.is_plain = False
     if layout.expiration is not None:
         text = layout.expiration.decode("utf-8", "surrogateescape")
@@ -263,4 +269,7 @@ def traits_of(layout: Layout, sorts: bool) -> Traits:
                 traits.sorter = Sorter(entries, [])
             else:
                 traits.is_plain = False
+    if layout.is_direct:
+        traits.is_direct = traits.is_plain
+        traits.is_plain = False
     return traits

@@ -15,12 +15,14 @@ from amqp_broker.amqp.errors import FrameError, NotImplemented_, PreconditionFai
 from amqp_broker.amqp.message import (
     CONTENT,
     FRAME,
+    HEADER_START_BYTES,
     Address,
     MalformedProperties,
     Message,
     Properties,
     SpecialMessage,
     normal_list,
+    shortstr,
     with_property_list,
 )
 from amqp_broker.amqp.property_list import Traits
@@ -46,6 +48,8 @@ ROUTES_MAX: Final = 16_384
 PENDING_MAX = 4096
 
 NO_ROUTE: Final = 312
+# The pseudo-queue for direct replies as a short string.
+_REPLY_TO_OCTETS: Final = shortstr(REPLY_TO)
 NO_RULES: Final[list[Rule]] = []
 # The traits of an empty property list.
 NO_PROPERTIES: Final = Traits()
@@ -83,7 +87,9 @@ def publish(channel: Channel, method: bytes, traits: Traits, content: bytes, bod
         route = routes[method] = _resolve(channel, method)
     if traits.sorter is not None:
         content = traits.sorter.sort(content)
-    if traits.is_plain and route.is_plain and channel.transaction is None:
+    if traits.is_direct:
+        content = _with_reply_to(content, _reply_name(channel))
+    if (traits.is_plain or traits.is_direct) and route.is_plain and channel.transaction is None:
         channel.publish(route, content, traits)
     else:
         _publish_checked(channel, route, traits, content)
@@ -240,11 +246,24 @@ def _check_special(
 
 def _reply_to(channel: Channel, reply_to: str | None) -> str | None:
     """Return the name that replaces the pseudo-queue for direct replies, or None for any other reply-to."""
-    if reply_to != REPLY_TO:
-        return None
+    return _reply_name(channel) if reply_to == REPLY_TO else None
+
+
+def _reply_name(channel: Channel) -> str:
     if channel.reply_name is None:
         raise PreconditionFailed("fast reply consumer does not exist")
     return channel.reply_name
+
+
+def _with_reply_to(content: bytes, name: str) -> bytes:
+    """Return the content's frames with this reply-to instead of the pseudo-queue's."""
+    header_end = FRAME.size + FRAME.unpack_from(content)[2]
+    at = content.find(_REPLY_TO_OCTETS, HEADER_START_BYTES, header_end)
+    end = at + len(_REPLY_TO_OCTETS)
+    if content.find(_REPLY_TO_OCTETS, at + 1, header_end) >= 0:
+        # Another property or a header has the same octets.
+        return _rewritten(content, name)
+    return with_property_list(content, content[HEADER_START_BYTES:at] + shortstr(name) + content[end:header_end])
 
 
 def _intercepted(channel: Channel, message: Message, headers: fields.Table) -> tuple[Message, fields.Table]:

@@ -88,7 +88,7 @@ def result(traits: Traits, data: bytes) -> tuple[object, ...]:
     """Return all that a publisher would see of the traits of a list."""
     content = content_of(data)
     moved = content if traits.sorter is None else traits.sorter.sort(content)
-    return traits.is_plain, traits.is_persistent, traits.expiration_ms, traits.has_headers, moved
+    return traits.is_plain, traits.is_direct, traits.is_persistent, traits.expiration_ms, traits.has_headers, moved
 
 
 @settings(max_examples=examples(10))
@@ -107,8 +107,9 @@ def test_the_scan_agrees_with_the_decoder_on_every_list(data: bytes) -> None:
     assert traits.is_persistent == (properties.delivery_mode == 2)
     assert traits.has_headers == (properties.headers is not None)
     assert traits.expiration_ms == expiration_ms
-    if traits.is_plain:
-        assert properties.reply_to != "amq.rabbitmq.reply-to"
+    assert not (traits.is_plain and traits.is_direct)
+    if traits.is_plain or traits.is_direct:
+        assert traits.is_direct == (properties.reply_to == "amq.rabbitmq.reply-to")
         assert properties.user_id is None
         assert properties.expiration is None or expiration_ms is not None
         assert not headers.keys() & {"CC", "BCC"}

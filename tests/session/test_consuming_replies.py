@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from pamqp import commands
 
@@ -25,6 +27,31 @@ def server(lab: Lab) -> Peer:
     server = lab.connect()
     server.declare("requests")
     return server
+
+
+SAME_OCTETS = f"\x15{REPLY_TO}"
+
+
+@pytest.mark.parametrize(
+    "others",
+    [
+        {},
+        {"headers": {"b": "x", "a": 1}, "message_id": "m", "expiration": "60000"},
+        {"correlation_id": SAME_OCTETS, "message_id": "m"},
+        {"headers": {"a": SAME_OCTETS}},
+        {"message_id": SAME_OCTETS},
+        {"user_id": "guest", "headers": {"CC": ["requests"]}},
+    ],
+)
+def test_only_the_reply_to_of_a_request_is_replaced(peer: Peer, server: Peer, others: dict[str, Any]) -> None:
+    peer.consume(REPLY_TO, "c", no_ack=True)
+    peer.publish("requests", b"question", reply_to=REPLY_TO, **others)
+    asked = server.get("requests")
+    assert asked is not None
+    properties = dict(asked[1].properties)
+    assert properties.pop("reply_to").startswith(f"{REPLY_TO}.")
+    assert {name: value for name, value in properties.items() if value} == others
+    assert asked[1].body == b"question"
 
 
 def test_a_reply_goes_to_the_channel_of_the_request(peer: Peer, server: Peer) -> None:
