@@ -16,6 +16,8 @@ DIRECT_REPLY_TO: Final = b"amq.rabbitmq.reply-to"
 # Header keys whose values are further routing keys.
 _COPIES: Final = (b"CC", b"BCC")
 
+# Content type and content encoding.
+_BEFORE_HEADERS: Final = (1 << 15, 1 << 14)
 _HEADERS: Final = 1 << 13
 _DELIVERY_MODE: Final = 1 << 12
 _PRIORITY: Final = 1 << 11
@@ -63,13 +65,15 @@ class Layout:
 
     `values` are the spans of octets that may have any value in a list of this layout, `booleans` the places of octets
     that may be 0 or 1. `strings` are those of them that have a length: its place, its size of 1 or 4 octets, and the
-    end of the string. `entries` are key, start and end of each header, behind the table's size at `table_at`.
+    end of the string. `entries` are key, start and end of each header, behind the table's size at `table_at`. The
+    string `expiration` has its length at `expiration_at`.
     """
 
     __slots__ = (
         "booleans",
         "entries",
         "expiration",
+        "expiration_at",
         "has_user_id",
         "is_direct",
         "is_exact",
@@ -87,6 +91,7 @@ class Layout:
         self.entries: list[tuple[bytes, int, int]] | None = None
         self.persistent_mode = 0
         self.expiration: bytes | None = None
+        self.expiration_at = 0
         # The reply-to is the pseudo-queue of direct replies.
         self.is_direct = False
         self.has_user_id = False
@@ -132,6 +137,7 @@ def _scan(data: bytes) -> Layout | None:
             at = start + data[at]
             if flag == _EXPIRATION:
                 layout.expiration = data[start:at]
+                layout.expiration_at = start - 1
             elif flag == _USER_ID:
                 layout.has_user_id = True
             elif flag == _REPLY_TO and data[start:at] == DIRECT_REPLY_TO:
@@ -260,8 +266,7 @@ def traits_of(layout: Layout, sorts: bool) -> Traits:
     if entries is not None:
         traits.has_headers = True
         keys = [key for key, _, _ in entries]
-        # Surrogate escapes have another order than their octets.
-        is_simple = len(set(keys)) == len(keys) and b"".join(keys).isascii()
+        is_simple = _have_order(keys)
         if any(key in keys for key in _COPIES):
             traits.is_plain = False
         elif sorts and not (is_simple and keys == sorted(keys)):
@@ -273,3 +278,45 @@ def traits_of(layout: Layout, sorts: bool) -> Traits:
         traits.is_direct = traits.is_plain
         traits.is_plain = False
     return traits
+
+
+def _have_order(keys: list[bytes]) -> bool:
+    """Return whether keys differ and have one order: surrogate escapes have another than their octets."""
+    return len(set(keys)) == len(keys) and b"".join(keys).isascii()
+
+
+def with_fields(data: bytes, layout: Layout, added: bytes, first: bytes, last: bytes) -> bytes | None:
+    """Return a property list with further headers, all of them sorted, and without an expiration.
+
+    `added` are encoded fields whose keys are in order, the `first` to the `last`. Return None if a header of the list
+    comes between them, if it has CC or BCC, or if decoding and encoding would change more than the order.
+    """
+    entries = layout.entries or []
+    keys = [key for key, _, _ in entries]
+    if (
+        not layout.is_exact
+        or not _have_order(keys)
+        or any(key in keys for key in _COPIES)
+        or any(first <= key <= last for key in keys)
+    ):
+        return None
+    ordered = sorted(entries)
+    before = [data[start:end] for key, start, end in ordered if key < first]
+    after = [data[start:end] for key, start, end in ordered if key > last]
+    table = b"".join((*before, added, *after))
+    flags = data[0] << 8 | data[1]
+    if layout.entries is None:
+        table_at = 2
+        for flag in _BEFORE_HEADERS:
+            if flags & flag:
+                table_at += 1 + data[table_at]
+        table_end = table_at
+    else:
+        table_at = layout.table_at
+        table_end = table_at + 4 + int.from_bytes(data[table_at : table_at + 4], "big")
+    rest = data[table_end:]
+    if layout.expiration is not None:
+        end = layout.expiration_at + 1 + len(layout.expiration)
+        rest = data[table_end : layout.expiration_at] + data[end:]
+    new_flags = (flags | _HEADERS) & ~_EXPIRATION
+    return b"".join((new_flags.to_bytes(2, "big"), data[2:table_at], len(table).to_bytes(4, "big"), table, rest))

@@ -88,7 +88,7 @@ class VHost:
         self.operator_policies = VHostOperatorPolicies(self)
         self.deletions = VHostDeletions(self)
         self.route_caches: dict[str, dict[bytes, Route]] = {}
-        self.dead_forms: DeadForms = {}
+        self.dead_forms = DeadForms()
         self.counts: VHostCounts = VHostCounts(self.exchanges, broker.counters)
 
     def __str__(self) -> str:

@@ -52,15 +52,16 @@ def nested(values: st.SearchStrategy[tuple[bytes, bytes]]) -> st.SearchStrategy[
     return st.tuples(st.just(b"F"), tables.map(block)) | st.tuples(st.just(b"A"), arrays.map(block))
 
 
-FIELDS = st.builds(lambda key, value: field(key, *value), KEYS, st.recursive(LEAVES, nested, max_leaves=4))
+VALUES = st.recursive(LEAVES, nested, max_leaves=4)
 EXPIRATIONS = st.sampled_from([b"0", b"10", b"20", b"+5", b"007", b"-0", b"x", b""])
 REPLY_TOS = st.sampled_from([b"q", b"amq.rabbitmq.reply-to", b"amq.rabbitmq.reply-to.x", b"x" * 21])
 
 
 @st.composite
-def lists(draw: st.DrawFn) -> bytes:
+def lists(draw: st.DrawFn, keys: st.SearchStrategy[bytes] = KEYS) -> bytes:
     """A well formed list with headers in any order, and some of the properties that matter."""
-    flags, data = 1 << 13, block(draw(st.lists(FIELDS, max_size=5)))
+    fields = st.builds(lambda key, value: field(key, *value), keys, VALUES)
+    flags, data = 1 << 13, block(draw(st.lists(fields, max_size=5)))
     for flag, strategy in (
         (1 << 12, st.sampled_from([b"\1", b"\2", b"\3"])),
         (1 << 11, st.binary(min_size=1, max_size=1)),

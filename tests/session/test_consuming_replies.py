@@ -49,7 +49,7 @@ def test_only_the_reply_to_of_a_request_is_replaced(peer: Peer, server: Peer, ot
     asked = server.get("requests")
     assert asked is not None
     properties = dict(asked[1].properties)
-    assert properties.pop("reply_to").startswith(f"{REPLY_TO}.")
+    assert str(properties.pop("reply_to")).startswith(f"{REPLY_TO}.")
     assert {name: value for name, value in properties.items() if value} == others
     assert asked[1].body == b"question"
 

@@ -8,11 +8,12 @@ Source: RabbitMQ, "Dead Letter Exchanges"; rabbit_dead_letter.erl.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 from amqp_broker.amqp import fields
 from amqp_broker.amqp.message import Address, Message, SpecialMessage, failures_of, with_property_list
+from amqp_broker.amqp.property_list import Layout, scan, with_fields
 from amqp_broker.broker.counters import AT_LEAST_ONCE, CONFIRMED
 from amqp_broker.broker.queues.dead_letter_reasons import REJECTED
 
@@ -23,14 +24,22 @@ if TYPE_CHECKING:
 # Limits of the cache of dead forms: entries, after which it starts anew, and size of the properties of one.
 DEAD_FORMS_MAX: Final = 256
 PROPERTY_LIST_BYTES_MAX: Final = 1024
+# The headers of a first death, in their order.
+_ADDED: Final = (
+    "x-death",
+    *(f"x-{which}-death-{name}" for which in ("first", "last") for name in ("exchange", "queue", "reason")),
+)
+_FIRST_ADDED: Final = _ADDED[0].encode("ascii")
+_LAST_ADDED: Final = _ADDED[-1].encode("ascii")
 
 
 @dataclass(slots=True)
 class DeadForm:
     """A dead letter without its body, shared by messages that differ only in their bodies and died alike.
 
-    `keys` are all its routing keys, `blind_keys` those that consumers do not see. `targets` are its queues; None if
-    another message with these properties may go elsewhere.
+    `keys` are all its routing keys, `blind_keys` those that consumers do not see. `added` are the octets of its new
+    headers; empty if they depend on its other headers. `targets` are its queues; None if another message with these
+    properties may go elsewhere.
     """
 
     address: Address
@@ -39,11 +48,26 @@ class DeadForm:
     headers: fields.Table
     property_list: bytes
     is_rerouted: bool
+    added: bytes
     targets: list[Queue] | None = None
 
 
-# By queue, exchange, routing key, reason, time in s, address, property list, and whether the message is rerouted.
-DeadForms: TypeAlias = "dict[tuple[Queue, Exchange, str | None, str, int, Address, bytes, bool], DeadForm]"
+# How a message dies: queue, exchange, routing key, reason, time in s, address, and whether the message is rerouted.
+Death: TypeAlias = "tuple[Queue, Exchange, str | None, str, int, Address, bool]"
+
+
+class DeadForms:
+    """Dead forms by their death and the property list of the message, and by death and expiration."""
+
+    __slots__ = ("by_expiration", "by_list")
+
+    def __init__(self) -> None:
+        self.by_list: dict[tuple[Death, bytes], DeadForm] = {}
+        self.by_expiration: dict[tuple[Death, bytes | None], DeadForm] = {}
+
+    def clear(self) -> None:
+        self.by_list.clear()
+        self.by_expiration.clear()
 
 
 class DeadLetterTrace(Protocol):
@@ -135,15 +159,35 @@ def _dead_form(
     forms = vhost.dead_forms
     routing_key = queue.settings.dead_letter_routing_key
     # The address belongs to a route or, for a dead letter, to a form; so it also shows whether the message has died.
-    key = (queue, exchange, routing_key, reason, now_s, message.address, property_list, _is_rerouted(message))
-    form = forms.get(key)
+    death = (queue, exchange, routing_key, reason, now_s, message.address, _is_rerouted(message))
+    form = forms.by_list.get((death, property_list))
+    if form is not None:
+        return form
+    layout = scan(property_list)
+    alike = forms.by_expiration.get((death, layout.expiration))
+    if alike is not None:
+        form = _like(alike, property_list, layout)
     if form is None:
         form = _make_dead_form(queue, message, reason, now_s)
-        if len(property_list) <= PROPERTY_LIST_BYTES_MAX:
-            if len(forms) >= DEAD_FORMS_MAX:
+        if form.added:
+            if len(forms.by_expiration) >= DEAD_FORMS_MAX:
                 forms.clear()
-            forms[key] = form
+            forms.by_expiration[death, layout.expiration] = form
+    if len(property_list) <= PROPERTY_LIST_BYTES_MAX:
+        if len(forms.by_list) >= DEAD_FORMS_MAX:
+            forms.clear()
+        forms.by_list[death, property_list] = form
     return form
+
+
+def _like(form: DeadForm, property_list: bytes, layout: Layout) -> DeadForm | None:
+    """Return the form of a message that died like another one, but had other properties; None if more differs."""
+    if form.targets is None:
+        return None
+    dead_list = with_fields(property_list, layout, form.added, _FIRST_ADDED, _LAST_ADDED)
+    if dead_list is None:
+        return None
+    return replace(form, property_list=dead_list)
 
 
 def _make_dead_form(queue: Queue, message: Message, reason: str, now_s: int) -> DeadForm:
@@ -179,10 +223,13 @@ def _make_dead_form(queue: Queue, message: Message, reason: str, now_s: int) -> 
         if isinstance(message, SpecialMessage):
             blind_keys = message.blind_keys
             keys += blind_keys
+    added = b""
+    if not history and not copies and not blind_keys:
+        added = fields.encode_table({name: headers[name] for name in _ADDED})[4:]
     properties.headers = headers = dict(sorted(headers.items()))
     assert settings.dead_letter_exchange is not None
     address = Address(settings.dead_letter_exchange, keys[0])
-    return DeadForm(address, keys, blind_keys, headers, properties.encode(), is_rerouted)
+    return DeadForm(address, keys, blind_keys, headers, properties.encode(), is_rerouted, added)
 
 
 def _is_rerouted(message: Message) -> bool:

@@ -251,14 +251,18 @@ def test_the_cache_of_dead_forms_is_bounded() -> None:
     for number in range(DEAD_FORMS_MAX + 10):
         peer.publish("q", b"x", message_id=str(number))
         reject(peer, "q")
+    for number in range(DEAD_FORMS_MAX + 10):
+        peer.publish("q", b"x", expiration=str(60_000 + number))
+        reject(peer, "q")
     forms = lab.broker.vhosts["/"].dead_forms
-    assert 0 < len(forms) <= DEAD_FORMS_MAX
+    assert 0 < len(forms.by_expiration) <= DEAD_FORMS_MAX
+    assert 0 < len(forms.by_list) <= DEAD_FORMS_MAX
     forms.clear()
     peer.publish("q", b"x", headers={"short": "x"})
     peer.publish("q", b"x", headers={"long": "x" * PROPERTY_LIST_BYTES_MAX})
     reject(peer, "q")
     reject(peer, "q")
-    assert len(forms) == 1
+    assert len(forms.by_list) == 1
 
 
 @pytest.mark.parametrize("kind", ["classic", "quorum"])
