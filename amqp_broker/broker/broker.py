@@ -291,8 +291,8 @@ class Broker:
             )
         if vhost is None:
             raise NotAllowed(f"vhost {vhost_name} not found")
-        user_limit = user.limits[MAX_CONNECTIONS]
-        if user_limit is not None and sum(other.user is user for other in self.connections) >= user_limit:
+        if self._has_reached_limit(user):
+            user_limit = user.limits[MAX_CONNECTIONS]
             raise NotAllowed(f"connection refused for user '{name}': user connection limit ({user_limit}) is reached")
         if not user.can_open(vhost_name):
             raise NotAllowed(f"access to vhost '{vhost_name}' refused for user '{name}'")
@@ -305,6 +305,14 @@ class Broker:
         self.connections.add(connection)
         self.counters.connections_created += 1
         return vhost
+
+    def _has_reached_limit(self, user: User) -> bool:
+        limit = user.limits[MAX_CONNECTIONS]
+        return limit is not None and sum(other.user is user for other in self.connections) >= limit
+
+    def has_reached_limit(self, user: User, vhost: VHost) -> bool:
+        """Return whether no connection more may open: RabbitMQ's HTTP API opens one (rabbit_direct.erl)."""
+        return vhost.limits.is_reached(MAX_CONNECTIONS, len(vhost.connections)) or self._has_reached_limit(user)
 
     def dismiss(self, connection: Connection) -> None:
         """Remove a closed connection and its exclusive queues; it no longer counts towards limits."""

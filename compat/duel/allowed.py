@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
+
+from pamqp.commands import Basic, Queue
+
+from compat.duel.http_steps import PERMISSIONS, USER
+from compat.duel.steps import Call, Http, Program
 
 
 @dataclass(frozen=True)
@@ -57,3 +63,43 @@ def normalized(line: str, profile: str) -> str:
         if not allowed.profiles or profile in allowed.profiles:
             line = allowed.pattern.sub(allowed.replacement, line)
     return line
+
+
+def is_allowed(program: Program, theirs: Sequence[str], ours: Sequence[str]) -> bool:
+    """Return whether the first difference of a program may stay. Its consequences are not compared."""
+    return _is_stranded(program, theirs, ours) or _is_remembered(program, theirs, ours)
+
+
+def _is_remembered(program: Program, theirs: Sequence[str], ours: Sequence[str]) -> bool:
+    """Return whether only this broker refuses what the user was permitted before.
+
+    A channel of RabbitMQ remembers what it was permitted until it has rested for a second or more.
+    """
+    has_changed = any(isinstance(step, Http) and step.path == PERMISSIONS for step in program)
+    refused = [line for line in ours if "ACCESS_REFUSED" in line and f"refused for user '{USER}'" in line]
+    return has_changed and any(line not in theirs for line in refused)
+
+
+def _is_stranded(program: Program, theirs: Sequence[str], ours: Sequence[str]) -> bool:
+    """Return whether RabbitMQ keeps messages for ever that this broker delivers, or has ready.
+
+    In a quorum queue of RabbitMQ 4.3, a consumer of higher priority waits for the single active one to settle its
+    messages. If it leaves, and the active one ends with its connection, that one's messages stay with it, and the queue
+    delivers nothing any more.
+    """
+    calls = [step for step in program if isinstance(step, Call)]
+    queues = {
+        call.fields["queue"]
+        for call in calls
+        if call.method is Queue.Declare
+        and call.fields.get("arguments", {}).get("x-queue-type") == "quorum"
+        and call.fields["arguments"].get("x-single-active-consumer") is True
+    }
+    has_waiting = any(
+        call.method is Basic.Consume
+        and call.fields["queue"] in queues
+        and call.fields.get("arguments", {}).get("x-priority") == 1
+        for call in calls
+    )
+    missing = [line for line in theirs if line not in ours]
+    return has_waiting and bool(missing) and all(re.match(r"q\d: 0 ready, 1 consumers$", line) for line in missing)

@@ -9,6 +9,7 @@ from itertools import count, zip_longest
 
 from amqp_broker.settings.profiles import DEFAULT
 from compat.brokers import AmqpBroker
+from compat.duel.allowed import is_allowed
 from compat.duel.player import Lines, Pace, Player
 from compat.duel.steps import Program
 from compat.duel.watching import Observer
@@ -20,9 +21,10 @@ SLOW = tuple(Pace(step_s=step_s, quiet_s=0.05) for step_s in (0.06, 0.04, 0.1))
 # amqp-broker is at rest when two looks are equal.
 OWN = Pace(quiet_s=0.0)
 
-# All oracles answer so; each differs alike; a broker itself answers differently; only without time to rest; and where
-# two oracles are compared, each differs elsewhere.
+# All oracles answer so; each differs alike; a broker itself answers differently; only without time to rest; where
+# two oracles are compared, each differs elsewhere; and a difference that is allowed.
 AGREES, DIFFERS, UNSTABLE, HASTY, BETWEEN = "agrees", "differs", "unstable", "hasty", "between"
+ALLOWED = "allowed"
 
 
 class Corner:
@@ -131,6 +133,8 @@ class Judge:
             if any(player.windows[:end] != own[0].windows[:end] for player in own):
                 return Verdict(UNSTABLE)
             found.append(_difference(own[0], plays[0], index))
+        if any(is_allowed(program, verdict.theirs, verdict.ours) for verdict in found):
+            return Verdict(ALLOWED)
         return found[0] if len({verdict.index for verdict in found}) == 1 else Verdict(BETWEEN)
 
 

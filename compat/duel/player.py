@@ -14,7 +14,7 @@ from pamqp.commands import Basic, Queue
 from amqp_broker.conformance.received import Stopped
 from amqp_broker.conformance.transcript import Transcript
 from compat.duel.allowed import normalized
-from compat.duel.http_steps import PERMISSIONS, UNDONE, USER, ask, filled, shown
+from compat.duel.http_steps import UNDONE, USER, ask, filled, shown
 from compat.duel.scenario_source import Source
 from compat.duel.steps import Call, End, Http, Program, Publish, Settle, Step, Wait, names_in, renamed
 from compat.duel.watching import Observer, WatchedChannel, WatchedConnection, WatchedLab
@@ -65,6 +65,9 @@ class Player:
         self._counts: dict[str, tuple[int, int] | int] = {}
         self._extra: Lines = []
         self._quiet_s = pace.quiet_s
+        # Connections of which channels hand messages on as they end, and whether one has ended with them.
+        self._holding: set[int] = set()
+        self._is_over = False
 
     # --- Play
 
@@ -74,11 +77,15 @@ class Player:
         for index, step in enumerate(self._with_end(program)):
             wanted = expected[index] if expected is not None and index < len(expected) else None
             self._extra, self._acting = [], None
+            self._holding = {index for index, one in self._connections.items() if len(_involved(one)) > 1}
             try:
                 self._do(step)
                 self._rest(wanted)
             except Stopped as why:
                 self.windows.append([f"STOPPED: {why}"])
+                break
+            if self._is_over:
+                self.windows.pop()
                 break
             if expected is not None and self.windows[-1] != wanted:
                 break
@@ -164,7 +171,7 @@ class Player:
         if answer.method is Queue.DeclareOk and not fields["queue"]:
             self._know(answer.fields["queue"])
         if answer.method in (Queue.DeclareOk, Queue.DeleteOk) and fields["queue"] in self._streams:
-            answer.fields["message_count"] = "some"
+            answer.fields["message_count"] = 0
 
     def _note_names(self, step: Call, fields: dict[str, Any]) -> None:
         if step.method is commands.Exchange.Declare:
@@ -220,15 +227,15 @@ class Player:
         self._quiet_s = max(self._quiet_s, 0.02)
         self.source.end(index, is_reset)
         if is_reset:
+            self._is_over = index in self._holding
             connection.abort()
             return
+        for channel in _involved(connection)[1:]:
+            channel.call(commands.Channel.Close, reply_code=200, reply_text="", class_id=0, method_id=0)
         connection.call(commands.Connection.Close, reply_code=200, reply_text="bye")
         connection.hang_up()
 
     def _ask(self, step: Http) -> None:
-        if step.path == PERMISSIONS:
-            # A channel of RabbitMQ remembers what it was permitted, until it has rested for a second or more.
-            self._end(OF_USER, is_reset=False)
         if "{number}" in str(step.body):
             self._number += 1
         names = {"vhost": self.observer.vhost, "prefix": self.lab.prefix, "number": str(self._number)}
@@ -306,5 +313,25 @@ class Player:
         for queue, count in self._counts.items():
             shown = f"refused with {count}" if isinstance(count, int) else "{} ready, {} consumers".format(*count)
             self._shown.record(f"{queue}: {shown}")
+        self._note_open_order()
         vhost = re.compile(rf"(?<=\bvhost )(\\?'){self.observer.vhost}\\?'")
         return [normalized(vhost.sub(r"\1/\1", line), self.observer.profile) for line in self._shown.lines]
+
+    def _note_open_order(self) -> None:
+        """End the play before a window in which several channels lose their messages with their connection.
+
+        RabbitMQ ends the channels one after the other in any order, and those that are left may still receive what the
+        others held.
+        """
+        for index in self._holding & self._connections.keys():
+            connection = self._connections[index]
+            if connection.is_ended or not connection.control.is_open:
+                self._is_over = True
+
+
+def _involved(connection: WatchedConnection) -> list[WatchedChannel]:
+    """Return the channels that consume or hold messages, if any holds some."""
+    opened = connection.opened
+    if not any(channel.ledger.unacked for channel in opened):
+        return []
+    return [channel for channel in opened if channel.ledger.unacked or channel.ledger.consumers]

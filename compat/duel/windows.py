@@ -5,6 +5,8 @@ Left open by RabbitMQ, and therefore normalized:
 - The order of deliveries to different consumers, of confirms and of returns on one channel: each has lines of its own.
 - The tags of deliveries to several consumers of a channel: they are given anew, consumer after consumer.
 - The grouping of confirms: each publish has its verdict.
+- The order of copies of a message that follow each other: the first publish of a channel to a quorum queue waits until
+  the queue knows the channel, and a dead letter of the same publish may overtake it.
 """
 
 from __future__ import annotations
@@ -97,7 +99,8 @@ class Ledger:
     def _in_order(self, window: Window) -> Iterator[Received]:
         known = [*self.consumers, *(received.fields["consumer_tag"] for received in _starts(window))]
         for tag in dict.fromkeys([*known, *window.deliveries]):
-            yield from window.deliveries.get(tag, [])
+            for _, copies in groupby(window.deliveries.get(tag, []), lambda received: received.body):
+                yield from sorted(copies, key=lambda received: show_content(received.properties or {}, b""))
 
     def _verdicts(self, confirms: Iterable[Received]) -> Iterator[str]:
         verdicts: dict[int, str] = {}

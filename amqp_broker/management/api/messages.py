@@ -137,7 +137,7 @@ def entered_vhost(request: Request) -> VHost:
     if request.path["vhost"] not in request.broker.vhosts:
         raise not_found()
     vhost = request.vhost
-    if not request.user.can_open(vhost.name):
+    if not request.user.can_open(vhost.name) or request.broker.has_reached_limit(request.user, vhost):
         raise not_authorised("Access refused.")
     return vhost
 

@@ -359,3 +359,13 @@ def test_each_publish_over_http_is_a_new_publisher_to_a_full_quorum_queue(desk: 
     get(desk, "ack_requeue_false", 1)
     assert publish(desk)[0] == 200
     assert queue.ready_count == 2
+
+
+@pytest.mark.parametrize("limits", ["vhost-limits/%2F", "user-limits/guest"])
+def test_a_limit_of_connections_applies_to_requests_that_open_one(desk: Desk, limits: str) -> None:
+    declare(desk)
+    assert desk.ask("PUT", f"/api/{limits}/max-connections", {"value": 0})[0] == 204
+    options = {"ackmode": "ack_requeue_false", "count": 1, "encoding": "auto"}
+    for answer in (publish(desk), desk.ask("POST", GET, options), desk.ask("GET", "/api/aliveness-test/%2F")):
+        assert answer == (401, "Access refused.")
+    assert desk.ask("DELETE", "/api/queues/%2F/q/contents")[0] == 204
