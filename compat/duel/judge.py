@@ -128,6 +128,9 @@ class Judge:
             if index is None:
                 return Verdict(HASTY)
             end = index + 1
+            if plays[0][index:end] and plays[0][index][0].startswith("STOPPED"):
+                # It was silent, as on a machine that has no time for it.
+                return Verdict(UNSTABLE)
             if any(windows[:end] != plays[0][:end] for windows in plays):
                 return Verdict(UNSTABLE)
             if any(player.windows[:end] != own[0].windows[:end] for player in own):

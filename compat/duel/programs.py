@@ -75,12 +75,14 @@ def _wait(draw: Draw, at: At) -> Step:
 
 def _policy(draw: Draw, at: At) -> Step:
     is_operators = draw(choices.SELDOM)
-    path = f"{'operator-policies' if is_operators else 'policies'}/{{vhost}}/{{prefix}}p{int(draw(choices.SELDOM))}"
+    number = int(draw(choices.SELDOM))
+    path = f"{'operator-policies' if is_operators else 'policies'}/{{vhost}}/{{prefix}}p{number}"
     if draw(choices.SELDOM):
         return Http("DELETE", path)
     definition = draw(choices.OPERATOR_DEFINITIONS if is_operators else choices.DEFINITIONS)
     body = {"pattern": draw(choices.PATTERNS), "definition": definition, "apply-to": draw(choices.APPLY_TO)}
-    return Http("PUT", path, {**body, "priority": int(draw(choices.HALF))})
+    # No two are equal: RabbitMQ takes any of equal ones.
+    return Http("PUT", path, {**body, "priority": number + 2 * draw(choices.HALF)})
 
 
 def _http_publish(draw: Draw, at: At) -> Step:
