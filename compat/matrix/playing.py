@@ -35,6 +35,7 @@ def play(
             reason = program.run(remaining, tell)
         finally:
             program.end()
+            stage.leave()
         if reason:
             tell(remaining.pop(0), Outcome(Kind.FAILED, reason))
 
@@ -43,7 +44,12 @@ class Program:
     """One process of a client's program; its other output is in `play-<slug>.log` of its folder."""
 
     def __init__(self, client: Client, folder: Path, stage: Scene, scenarios: Sequence[str]) -> None:
-        self.stage = stage
+        self._requests: dict[str, Callable[[], object]] = {
+            "RESTART": stage.restart,
+            "CLOSE": stage.close_connections,
+            "USE": stage.use,
+            "LEAVE": stage.leave,
+        }
         self.timeout_s = client.row.timeout_s
         self._has_played = False
         self._log = (folder / f"play-{client.slug}.log").open("ab")
@@ -70,8 +76,8 @@ class Program:
                 return f"no result within {self.timeout_s:.0f} s"
             if line is None:
                 return f"the program ended with {self._process.wait(ENDING_S)}"
-            if line in ("RESTART", "CLOSE"):
-                self.stage.restart() if line == "RESTART" else self.stage.close_connections()
+            if request := self._requests.get(line):
+                request()
                 self._answer()
             elif result := parse_result(line):
                 scenario, outcome = result

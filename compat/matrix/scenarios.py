@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 SCENARIOS = {
-    "connect": "connects, opens a channel, sends a message to itself, and closes both correctly",
+    "connect": "connects, opens a channel, sends a message to itself, and closes both correctly; a client of the HTTP "
+    "API reads what the broker answers",
     "topology": "declares exchanges and queues, binds, unbinds and deletes; a passive declare and one with other "
     "arguments fail with 404 and 406",
     "confirms": "publishes with confirms, and receives all of them",

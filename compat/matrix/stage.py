@@ -9,7 +9,7 @@ import urllib.error
 import urllib.request
 from base64 import b64encode
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import quote
@@ -17,6 +17,7 @@ from urllib.parse import quote
 from compat.brokers import AmqpBroker, BrokerProcess, free_port
 from compat.certificates import Issuer
 from compat.matrix.results import AMQP_BROKER, RABBITMQ
+from compat.matrix.use import in_use
 from compat.oracles.rabbitmq import RabbitMQ
 from compat.waiting import wait_until
 
@@ -37,6 +38,10 @@ class Scene(Protocol):
 
     def close_connections(self) -> int: ...
 
+    def use(self) -> None: ...
+
+    def leave(self) -> None: ...
+
     def end(self) -> None: ...
 
 
@@ -49,6 +54,7 @@ class Stage:
         self.tls_port, self.management_port = free_port(), free_port()
         self.issued = Issuer(folder / "tls").server()
         self.broker = self._broker(folder / "broker")
+        self._use = ExitStack()
 
     def start(self) -> None:
         self.broker.start()
@@ -82,26 +88,36 @@ class Stage:
         closed: set[str] = set()
 
         def look() -> bool:
-            for connection in self._ask("GET", "/api/connections"):
+            for connection in self._ask("GET", "connections"):
                 name = connection.get("name")
                 if name and name not in closed and connection.get("connected_at", 0) <= began * 1000:
-                    self._ask("DELETE", f"/api/connections/{quote(name, safe='')}")
+                    self._ask("DELETE", f"connections/{quote(name, safe='')}")
                     closed.add(name)
             return bool(closed) and time.time() > began + SETTLING_S
 
         wait_until(look)
         return len(closed)
 
-    def _ask(self, method: str, path: str) -> Any:
-        request = urllib.request.Request(f"http://{self.broker.host}:{self.management_port}{path}", method=method)
+    def use(self) -> None:
+        """Fill the broker with objects and busy clients, until `leave`."""
+        self._use.enter_context(in_use(self.broker, self._ask))
+
+    def leave(self) -> None:
+        """Remove what `use` has made, if it was called."""
+        self._use.close()
+
+    def _ask(self, method: str, path: str, body: Any = None) -> Any:
+        url = f"http://{self.broker.host}:{self.management_port}/api/{path}"
+        request = urllib.request.Request(url, None if body is None else json.dumps(body).encode(), method=method)
         request.add_header("Authorization", "Basic " + b64encode(b"guest:guest").decode())
+        request.add_header("Content-Type", "application/json")
         try:
             with urllib.request.urlopen(request, timeout=10) as answer:
                 return json.loads(answer.read() or b"null")
         except urllib.error.HTTPError as error:
             if error.code == 404 and method == "DELETE":
                 return None  # the client was faster
-            raise
+            raise RuntimeError(f"{method} {path}: {error.code} {error.read().decode()}") from error
 
     def _broker(self, folder: Path) -> BrokerProcess:
         certificate, key, authority = self.issued.certificate, self.issued.key, self.issued.authority
@@ -111,7 +127,7 @@ class Stage:
         assert self.name == RABBITMQ
         oracle = RabbitMQ(
             folder,
-            plugins=("rabbitmq_management",),
+            plugins=("rabbitmq_management", "rabbitmq_shovel_management", "rabbitmq_federation_management"),
             settings=(
                 f"listeners.ssl.default = 127.0.0.1:{self.tls_port}",
                 f"ssl_options.cacertfile = {authority}",

@@ -9,15 +9,19 @@ ADMIN = "2.35.0"
 FRUGAL = ("--quiet", "--debug", "--config", "profile.dev.debug=false", "--target-dir", "target")
 
 
-def _row(name: str, version: str) -> Row:
+NEWER_NODES = "it needs a field of nodes, `being_drained`, that RabbitMQ 3.10 lacks"
+
+
+def _row(name: str, version: str, newer_only: dict[str, str] | None = None) -> Row:
     install = (("bash", "cargo.sh", "build", "--quiet", "--bins"),)
     command = (f"target/debug/play_{name}",)
-    return Row(name, "Rust", version, command, install, PROGRAMS, timeout_s=90, build_s=200)
+    return Row(name, "Rust", version, command, install, PROGRAMS, "", newer_only or {}, timeout_s=90, build_s=200)
 
 
 ROWS = (
     _row("amqprs", "2.1.5"),
     _row("lapin", "4.12.3"),
+    _row("rabbitmq_http_client", "0.93.0", {"connect": NEWER_NODES}),
     Row(
         name="rabbitmqadmin-ng",
         language="Rust",
@@ -26,6 +30,6 @@ ROWS = (
         install=(("bash", "cargo.sh", "install", *FRUGAL, "--root", ".", f"rabbitmqadmin@{ADMIN}"),),
         programs=PROGRAMS,
         build_s=200,
-        newer_only={"connect": "it needs a field of nodes, `being_drained`, that RabbitMQ 3.10 lacks"},
+        newer_only={"connect": NEWER_NODES},
     ),
 )

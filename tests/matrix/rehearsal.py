@@ -39,6 +39,12 @@ class Rehearsal:
         self.asked.append("close")
         return 1
 
+    def use(self) -> None:
+        self.asked.append("use")
+
+    def leave(self) -> None:
+        self.asked.append("leave")
+
     def end(self) -> None:
         self.asked.append("end")
 

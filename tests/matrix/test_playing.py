@@ -29,7 +29,13 @@ def test_a_program_plays_all_scenarios_in_one_process(tmp_path: Path) -> None:
 def test_a_program_has_the_broker_restarted_and_all_connections_closed(tmp_path: Path) -> None:
     stage = Rehearsal({"a": ASK.format("RESTART"), "b": ASK.format("CLOSE")})
     assert outcomes(tmp_path, stage, "a", "b") == {"a": OK, "b": OK}
-    assert stage.asked == ["restart", "close"]
+    assert stage.asked == ["restart", "close", "leave"]
+
+
+def test_a_broker_is_in_use_until_the_program_leaves_it_or_ends(tmp_path: Path) -> None:
+    stage = Rehearsal({"a": ASK.format("USE") + "; " + ASK.format("LEAVE"), "b": ASK.format("USE") + "; sys.exit(1)"})
+    assert outcomes(tmp_path, stage, "a", "b") == {"a": OK, "b": Outcome(Kind.FAILED, "the program ended with 1")}
+    assert stage.asked == ["use", "leave", "use", "leave"]
 
 
 def test_a_program_that_ends_is_restarted_for_the_rest(tmp_path: Path) -> None:

@@ -38,7 +38,8 @@ func Play(scenarios map[string]func() error, otherwise string) {
 	}
 }
 
-// Ask lets the harness restart the broker ("RESTART") or close all connections ("CLOSE").
+// Ask lets the harness restart the broker ("RESTART"), close all connections ("CLOSE"), or use the broker ("USE") until it
+// leaves it ("LEAVE").
 func Ask(what string) error {
 	fmt.Println(what)
 	if !answers.Scan() || answers.Text() != "DONE" {

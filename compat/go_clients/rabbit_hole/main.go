@@ -76,7 +76,7 @@ func queue(c *rabbithole.Client, q string, arguments map[string]any) (func(), er
 	return func() { _, _ = c.DeleteQueue(vhost, q) }, err
 }
 
-// connect looks at everything there is, and makes a virtual host with a user of its own.
+// connect makes a virtual host with a user of its own, and reads every answer of a broker in use.
 func connect() error {
 	return with(func(c *rabbithole.Client) error {
 		overview, err := c.Overview()
@@ -94,40 +94,37 @@ func connect() error {
 		if overview.Node == "" || me.Name != "guest" || !health.Ok() {
 			return fmt.Errorf("%q, %q, %q", overview.Node, me.Name, health.Status)
 		}
-		own := Name("vhost")
-		defer c.DeleteUser(own)
-		defer c.DeleteVhost(own)
-		limits := rabbithole.VhostLimitsValues{"max-queues": 7}
-		if err := errors.Join(
-			succeeded(c.GetNode(overview.Node)),
-			succeeded(c.ListNodes()),
-			succeeded(c.ListUsers()),
-			succeeded(c.ListFeatureFlags()),
-			succeeded(c.ListDefinitions()),
-			succeeded(c.EnabledProtocols()),
-			succeeded(c.HealthCheckVirtualHosts()),
-			succeeded(c.PutVhost(own, rabbithole.VhostSettings{Description: "of rabbit-hole"})),
-			succeeded(c.PutUser(own, rabbithole.UserSettings{Password: "secret", Tags: rabbithole.UserTags{"management"}})),
-			succeeded(c.UpdatePermissionsIn(own, own, rabbithole.Permissions{Configure: ".*", Write: ".*", Read: ".*"})),
-			succeeded(c.PutVhostLimits(own, limits)),
-		); err != nil {
-			return err
-		}
-		made, err := c.GetVhost(own)
-		if err != nil {
-			return err
-		}
-		permissions, err := c.GetPermissionsIn(own, own)
-		if err != nil {
-			return err
-		}
-		kept, err := c.GetVhostLimits(own)
-		if err != nil {
-			return err
-		}
-		return Check(made.Description == "of rabbit-hole" && permissions.Read == ".*" && len(kept) == 1 && kept[0].Value["max-queues"] == 7,
-			"%+v, %+v, %+v", made, permissions, kept)
+		return errors.Join(ownVhost(c), answers(c))
 	})
+}
+
+func ownVhost(c *rabbithole.Client) error {
+	own := Name("vhost")
+	defer c.DeleteUser(own)
+	defer c.DeleteVhost(own)
+	limits := rabbithole.VhostLimitsValues{"max-queues": 7}
+	if err := errors.Join(
+		succeeded(c.PutVhost(own, rabbithole.VhostSettings{Description: "of rabbit-hole"})),
+		succeeded(c.PutUser(own, rabbithole.UserSettings{Password: "secret", Tags: rabbithole.UserTags{"management"}})),
+		succeeded(c.UpdatePermissionsIn(own, own, rabbithole.Permissions{Configure: ".*", Write: ".*", Read: ".*"})),
+		succeeded(c.PutVhostLimits(own, limits)),
+	); err != nil {
+		return err
+	}
+	made, err := c.GetVhost(own)
+	if err != nil {
+		return err
+	}
+	permissions, err := c.GetPermissionsIn(own, own)
+	if err != nil {
+		return err
+	}
+	kept, err := c.GetVhostLimits(own)
+	if err != nil {
+		return err
+	}
+	return Check(made.Description == "of rabbit-hole" && permissions.Read == ".*" && len(kept) == 1 && kept[0].Value["max-queues"] == 7,
+		"%+v, %+v, %+v", made, permissions, kept)
 }
 
 func topology() error {

@@ -20,7 +20,7 @@ pub fn name(stem: &str) -> String {
     format!("{}.{stem}", told("PREFIX"))
 }
 
-/// Request a restart of the broker ("RESTART") or a close of all connections ("CLOSE").
+/// Request a restart of the broker ("RESTART"), a close of all connections ("CLOSE"), or a broker in use ("USE", "LEAVE").
 pub async fn ask(what: &str) -> Outcome {
     println!("{what}");
     tokio::task::spawn_blocking(|| io::stdin().read_line(&mut String::new())).await??;
