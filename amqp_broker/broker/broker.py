@@ -20,6 +20,7 @@ from amqp_broker.amqp.errors import (
     PreconditionFailed,
     ProtectedFromDeletion,
 )
+from amqp_broker.broker import journal_entries
 from amqp_broker.broker.admin.access import Permission, User
 from amqp_broker.broker.admin.limits import MAX_CONNECTIONS
 from amqp_broker.broker.admin.metadata import Metadata
@@ -97,7 +98,7 @@ class Broker:
         self.node = "rabbit@localhost"
         self.events: Events = Events(self)
         self.global_parameters = GlobalParameters(self)
-        # Feature flags that an administrator has enabled since the start.
+        # Feature flags that an administrator has enabled.
         self.feature_flags: set[str] = set()
         # By the name of the component.
         self.components: dict[str, Component] = {}
@@ -250,6 +251,11 @@ class Broker:
         if CLUSTER_ID not in values:
             self.global_parameters.set(CLUSTER_ID, self.unique_name("rabbitmq-cluster-id-"))
         return str(values[CLUSTER_ID])
+
+    def enable_feature(self, name: str) -> None:
+        """Enable a feature flag of RabbitMQ's, also for later starts; it is shown, and has no other effect."""
+        self.feature_flags.add(name)
+        self.journal.define(*journal_entries.of_feature(name))
 
     def check_exchange_limit(self, resource: str) -> None:
         """Raise PreconditionFailed if the limit of exchanges is reached.

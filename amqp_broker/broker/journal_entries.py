@@ -25,6 +25,7 @@ JournalEntry: TypeAlias = "tuple[DefinitionKey, dict[str, Any]]"
 
 PARAMETER: Final = "parameter"
 GLOBAL_PARAMETER: Final = "global_parameter"
+FEATURE_FLAG: Final = "feature_flag"
 
 
 def of_vhost(name: str, limits: Limits, metadata: Metadata, *, is_partial: bool = False) -> JournalEntry:
@@ -47,6 +48,10 @@ def of_parameter(vhost: str, component: str, name: str, value: Any) -> JournalEn
 
 def of_global_parameter(name: str, value: Any) -> JournalEntry:
     return (GLOBAL_PARAMETER, name), {"value": json.dumps(value)}
+
+
+def of_feature(name: str) -> JournalEntry:
+    return (FEATURE_FLAG, name), {}
 
 
 def of_user(user: User) -> JournalEntry:

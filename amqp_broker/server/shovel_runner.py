@@ -26,6 +26,8 @@ logger = logging.getLogger("amqp_broker.shovel")
 
 # The component of runtime parameters that defines shovels.
 SHOVEL: Final = "shovel"
+# The version of RabbitMQ with shovels of the protocol `local`; older ones answer 500.
+LOCAL_SINCE: Final = (4, 2)
 
 
 class ShovelRunner(Component):
@@ -69,9 +71,12 @@ class ShovelRunner(Component):
 
     def check(self, name: str, value: Any, user: User | None) -> None:
         """Raise InvalidParameter for an invalid definition, or for a vhost of this broker that `user` cannot open."""
-        from amqp_broker.shovel.shovel_definition import parse
+        from amqp_broker.shovel.shovel_definition import LOCAL, parse
 
         definition = parse(value)
+        ends = definition.source, definition.destination
+        if self.server.broker.profile.release < LOCAL_SINCE and LOCAL in [end.protocol for end in ends]:
+            raise InvalidParameter('RabbitMQ has the protocol <<"local">> from version 4.2 on')
         for uri in (*definition.source.uris, *definition.destination.uris):
             # Local links do not log in, so the permissions of the owner apply.
             if user is not None and uri.is_local and uri.vhost is not None and not user.can_open(uri.vhost):

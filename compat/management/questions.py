@@ -65,6 +65,18 @@ PATHS = (
     "connections?page=1&columns=state",
     "exchanges?page=1&page_size=1&columns=name",
     "channels?sort=number&sort_reverse=true&columns=number",
+    "connections/username/guest?page=1&columns=vhost",
+    # Lists without pages
+    "connections/{connection}/channels?page=1&columns=number",
+    "vhosts/%2F/channels?page=1&columns=number",
+    "vhosts/%2F/connections?page=1&columns=state",
+    "consumers?page=1&columns=consumer_tag",
+    "bindings?page=1&columns=source",
+    "nodes?page=1&columns=name",
+    "permissions?page=1",
+    "policies?page=1",
+    "vhost-limits?page=1",
+    "global-parameters?page=1&columns=name",
 )
 
 Q, X, B = "queues/%2F/", "exchanges/%2F/", "bindings/%2F/e/"

@@ -81,7 +81,7 @@ DEFINITIONS: Final[dict[str, Any]] = {
 
 @contextmanager
 def in_use(broker: BrokerProcess, ask: Ask) -> Iterator[None]:
-    """Use a broker: define objects, leave messages in all states, and set the memory alarm; then remove all of it."""
+    """Provide objects of all kinds, messages in all states and the memory alarm."""
     with ExitStack() as stack:
         _declare(ask, stack)
         for path, body in DEFINITIONS.items():

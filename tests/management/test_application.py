@@ -64,11 +64,23 @@ def test_a_login_is_answered_in_json(browser: Browser) -> None:
     assert (status, value["name"], headers["Content-Type"]) == (200, "guest", "application/json")
 
 
-@pytest.mark.parametrize("credentials", ["", "guest:wrong", "nobody:guest", "guest"])
-def test_a_failed_login_is_challenged(browser: Browser, credentials: str) -> None:
+@pytest.mark.parametrize("credentials", ["guest:wrong", "nobody:guest"])
+def test_a_failed_login_is_refused(browser: Browser, credentials: str) -> None:
     status, value, headers = browser.ask("GET", "/api/whoami", credentials=credentials)
     assert (status, value) == (401, {"error": "not_authorized", "reason": "Not_Authorized"})
+    assert "WWW-Authenticate" not in headers
+
+
+def test_a_request_without_a_login_is_challenged(browser: Browser) -> None:
+    status, value, headers = browser.ask("GET", "/api/whoami", credentials="")
+    assert (status, value) == (401, None)
     assert headers["WWW-Authenticate"] == 'Basic realm="RabbitMQ Management"'
+
+
+def test_credentials_that_cannot_be_read_are_a_wrong_request(browser: Browser) -> None:
+    status, value, headers = browser.ask("GET", "/api/whoami", credentials="guest")
+    assert (status, value) == (400, None)
+    assert "WWW-Authenticate" not in headers
 
 
 def test_an_unknown_path_is_answered_in_json(browser: Browser) -> None:

@@ -115,3 +115,15 @@ def test_a_shovel_can_only_open_vhosts_of_its_owner(uris: list[str]) -> None:
 
     with RunningServer() as here:
         here.ask(refuse)
+
+
+@pytest.mark.parametrize(("compat", "is_known"), [("3.13", False), ("4.0", False), ("4.2", True), ("4.3", True)])
+def test_a_local_shovel_is_known_from_rabbitmq_4_2_on(compat: str, is_known: bool) -> None:
+    given = {"src_protocol": "local", "src_queue": "a", "dest_protocol": "local", "dest_uri": "amqp://"}
+    with RunningServer(compat=compat) as here:
+        if is_known:
+            shovel(here, **given, dest_queue="b")
+        else:
+            with pytest.raises(InvalidParameter, match=r"from version 4\.2 on"):
+                shovel(here, **given, dest_queue="b")
+        assert bool(states(here)) is is_known

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from amqp_broker.broker.admin.metadata import Metadata
+from amqp_broker.broker.journal_entries import FEATURE_FLAG
 from amqp_broker.broker.portions import Steps, finished
 from amqp_broker.broker.runtime_parameters import OPERATOR_POLICY, VHOST_LIMITS
 
@@ -80,5 +81,7 @@ def resetting(broker: Broker) -> Steps[None]:
             broker.users.delete(name)
     for name in [name for name, _ in broker.global_parameters if not name.startswith("internal")]:
         broker.global_parameters.clear(name)
+    while broker.feature_flags:
+        broker.journal.undefine((FEATURE_FLAG, broker.feature_flags.pop()))
     broker.add_defaults()
     broker.vhosts[settings.default_vhost].set_metadata(Metadata("Default virtual host"))

@@ -11,7 +11,7 @@ from amqp_broker.broker.admin.access import SHA256, Permission, TopicPermission,
 from amqp_broker.broker.admin.metadata import Metadata
 from amqp_broker.broker.admin.policies import Policy
 from amqp_broker.broker.exchanges.exchange import INTERNAL_CREATOR, ExchangeDeclaration
-from amqp_broker.broker.journal_entries import GLOBAL_PARAMETER, PARAMETER, JournalEntry
+from amqp_broker.broker.journal_entries import FEATURE_FLAG, GLOBAL_PARAMETER, PARAMETER, JournalEntry
 from amqp_broker.broker.queues.queue import QueueDeclaration
 
 if TYPE_CHECKING:
@@ -43,6 +43,10 @@ def _restore_parameter(broker: Broker, key: DefinitionKey, value: dict[str, Any]
 
 def _restore_global_parameter(broker: Broker, key: DefinitionKey, value: dict[str, Any]) -> None:
     broker.global_parameters.values[key[1]] = json.loads(value["value"])
+
+
+def _restore_feature(broker: Broker, key: DefinitionKey, value: dict[str, Any]) -> None:
+    broker.feature_flags.add(key[1])
 
 
 def _restore_user(broker: Broker, key: DefinitionKey, value: dict[str, Any]) -> None:
@@ -120,6 +124,7 @@ KINDS: Final[dict[str, Callable[[Broker, DefinitionKey, dict[str, Any]], None]]]
     "user": _restore_user,
     PARAMETER: _restore_parameter,
     GLOBAL_PARAMETER: _restore_global_parameter,
+    FEATURE_FLAG: _restore_feature,
     "permission": _restore_permission,
     "topic_permission": _restore_topic_permission,
     "policy": _restore_policy,

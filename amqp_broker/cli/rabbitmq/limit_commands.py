@@ -96,6 +96,10 @@ def name_users(call: Call) -> None:
     call.options["what"] = "all users" if call.options.get("global") else f'user "{user}"'
 
 
+def name_limits(call: Call) -> None:
+    call.options["what"] = "all limits" if call.arguments[1] == "all" else f'"{call.arguments[1]}" limit'
+
+
 COMMANDS = (
     Command(
         "set_user_limits",
@@ -111,7 +115,8 @@ COMMANDS = (
         "<username> <limit_type> | all",
         "Clears user connection/channel limits",
         USERS,
-        says='Clearing "{1}" limit for user "{0}" ...',
+        says='Clearing {what} for user "{0}" ...',
+        check=name_limits,
         missing=(NO_SUCH_USER,),
         run=lambda call: clear_limits(call, user_target(call), call.arguments[1]),
     ),

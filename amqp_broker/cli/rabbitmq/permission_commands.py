@@ -29,9 +29,22 @@ def topic_permission(call: Call) -> dict[str, str]:
     return {"exchange": exchange, "write": write, "read": read}
 
 
+def clear_permissions(call: Call) -> None:
+    clear(call, call.fill("/api/permissions/{vhost}/{0}", is_path=True))
+
+
 def clear_topic_permissions(call: Call) -> None:
     target = call.fill("/api/topic-permissions/{vhost}/{0}", is_path=True)
-    call.request("DELETE", "/".join([target, *map(path_of, call.arguments[1:])]))
+    clear(call, "/".join([target, *map(path_of, call.arguments[1:])]))
+
+
+def clear(call: Call, target: str) -> None:
+    """Delete permissions. RabbitMQ 4 does not mind a missing user. Raise Failure."""
+    answer = call.ask("DELETE", target)
+    if answer.is_ok:
+        return
+    if call.is_before(4, 0) or call.ask("GET", call.fill("/api/users/{0}", is_path=True)).is_ok:
+        raise call.failure_of(answer)
 
 
 def which_exchange(call: Call) -> None:
@@ -64,7 +77,7 @@ COMMANDS = (
         "Revokes user permissions for a vhost",
         ACCESS,
         says='Clearing permissions for user "{0}" in vhost "{vhost}" ...',
-        asks=("DELETE", "/api/permissions/{vhost}/{0}"),
+        run=clear_permissions,
         missing=NO_PERMISSION,
     ),
     Command(

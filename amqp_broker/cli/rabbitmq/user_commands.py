@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from amqp_broker.cli.rabbitmq.command import Call, Command, Former, Missing, Misuse, failed, path_of
+from amqp_broker.cli.rabbitmq.command import NO_SUCH_USER, Call, Command, Former, Missing, Misuse, failed, path_of
 from amqp_broker.exit_codes import EX_DATAERR, EX_NOUSER, EX_SOFTWARE
 from amqp_broker.light_typing import Any
 
@@ -107,7 +107,7 @@ COMMANDS = (
         "Clears (resets) password and disables password login for a user",
         USERS,
         says='Clearing password for user "{0}" ...',
-        missing=(NO_USER,),
+        missing=(NO_SUCH_USER,),
         run=lambda call: change_user(call, password_hash=""),
     ),
     Command(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, Final, cast
 from urllib.parse import quote_plus, unquote_plus
 
@@ -100,12 +99,8 @@ def _row(bound: Binding | Queue) -> dict[str, Any]:
 
 
 def _listed(request: Request, bindings: Iterable[Binding | Queue]) -> Any:
-    """Return a list of bindings, which RabbitMQ does not divide into pages.
-
-    A queue stands for its implicit binding, which is made when its turn comes.
-    """
-    query = {name: value for name, value in request.query.items() if name != "page"}
-    return listed(replace(request, query=query), bindings, _row, is_there=_is_there, default_sort=SORT)
+    """Return a list of bindings. A queue stands for its implicit binding, which is made when its turn comes."""
+    return listed(request, bindings, _row, is_there=_is_there, default_sort=SORT, has_pages=False)
 
 
 @endpoints.on("GET /api/bindings", "GET /api/bindings/{vhost}", tag=MANAGEMENT, query=ListQuery)

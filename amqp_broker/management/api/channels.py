@@ -77,14 +77,16 @@ def channel_row(channel: Channel, broker: Broker, statistics: Statistics) -> dic
 @endpoints.on("GET /api/channels", "GET /api/vhosts/{vhost}/channels", tag=MANAGEMENT, query=ListQuery)
 def all_channels(request: Request) -> Any:
     """List open channels, of one vhost or of all."""
-    broker, statistics = request.broker, Statistics(request)
+    broker, statistics, has_pages = request.broker, Statistics(request), "vhost" not in request.path
     if not request.wants_stats:
         if broker.profile.release < (4, 3):
             raise bad_request("Stats in management UI are disabled on this node")
-        return listed(request, (), dict)
-    return listed(
-        request, visible(request), lambda channel: channel_row(channel, broker, statistics), is_there=is_there
-    )
+        return listed(request, (), dict, has_pages=has_pages)
+
+    def view(channel: Channel) -> dict[str, Any]:
+        return channel_row(channel, broker, statistics)
+
+    return listed(request, visible(request), view, is_there=is_there, has_pages=has_pages)
 
 
 @endpoints.on("GET /api/channels/{name}", tag=MANAGEMENT)

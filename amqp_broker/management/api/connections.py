@@ -110,7 +110,7 @@ def tracked_row(connection: Connection, node: str) -> dict[str, Any]:
 @endpoints.on("GET /api/connections", "GET /api/vhosts/{vhost}/connections", tag=MANAGEMENT, query=ListQuery)
 def all_connections(request: Request) -> Any:
     """List open connections, of one vhost or of all."""
-    broker, statistics = request.broker, Statistics(request)
+    broker, statistics, has_pages = request.broker, Statistics(request), "vhost" not in request.path
 
     def brief(connection: Connection) -> dict[str, Any]:
         if broker.profile.release < (4, 3):
@@ -120,12 +120,12 @@ def all_connections(request: Request) -> Any:
 
     is_open = broker.connections.__contains__
     if not request.wants_stats:
-        return listed(request, visible(request), brief, is_there=is_open)
+        return listed(request, visible(request), brief, is_there=is_open, has_pages=has_pages)
 
     def view(connection: Connection) -> dict[str, Any]:
         return connection_row(connection, broker, statistics)
 
-    return listed(request, visible(request), view, is_there=is_open)
+    return listed(request, visible(request), view, is_there=is_open, has_pages=has_pages)
 
 
 def _connection(request: Request) -> Connection:
@@ -160,7 +160,7 @@ def channels(request: Request) -> Any:
     def view(channel: Channel) -> dict[str, Any]:
         return channel_row(channel, broker, statistics)
 
-    return listed(request, channels, view, is_there=is_there)
+    return listed(request, channels, view, is_there=is_there, has_pages=False)
 
 
 @endpoints.on("GET /api/connections/{name}/sessions", tag=MANAGEMENT)

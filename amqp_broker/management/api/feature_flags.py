@@ -177,11 +177,11 @@ def flags(request: Request) -> Any:
 
 @endpoints.on("PUT /api/feature-flags/{name}/enable", tag=ADMINISTRATOR, statuses=(204,))
 def enable(request: Request) -> Answer:
-    """Show a feature flag as enabled until the broker ends; all but `khepri_db` always are, and it changes no store."""
+    """Show a feature flag as enabled; all but `khepri_db` always are, and it changes no store."""
     request.json()
     if request.path["name"] not in _flags(request.broker.profile.release):
         raise bad_request("unsupported")
-    request.broker.feature_flags.add(request.path["name"])
+    request.broker.enable_feature(request.path["name"])
     return NO_CONTENT
 
 

@@ -5,8 +5,10 @@ Source: rabbitmq_shovel_management, rabbit_shovel_mgmt_shovel(s).erl; rabbit_sho
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
+from amqp_broker.broker.runtime_parameters import Parameter
+from amqp_broker.management.documents.exporting import parameter_row
 from amqp_broker.management.http.answers import NO_CONTENT, Answer, not_found
 from amqp_broker.management.http.auth import MONITORING, POLICYMAKER
 from amqp_broker.management.http.endpoint import Endpoints
@@ -15,6 +17,8 @@ from amqp_broker.management.http.request import Request
 from amqp_broker.management.node import ShovelStatus
 
 endpoints = Endpoints()
+
+SHOVEL: Final = "shovel"
 
 
 def shovel_row(request: Request, status: ShovelStatus) -> dict[str, Any]:
@@ -47,15 +51,19 @@ def _status(request: Request) -> ShovelStatus:
 
 @endpoints.on("GET /api/shovels/vhost/{vhost}/{name}", tag=POLICYMAKER)
 def shovel(request: Request) -> dict[str, Any]:
-    """Return the state of a shovel."""
-    return shovel_row(request, _status(request))
+    """Return the parameter of a shovel; with RabbitMQ 3 its state."""
+    status = _status(request)
+    if request.broker.profile.release < (4, 0):
+        return shovel_row(request, status)
+    value = request.vhost.parameters.get(SHOVEL, status.name)
+    return parameter_row(request.vhost, Parameter(SHOVEL, status.name, value))
 
 
 @endpoints.on("DELETE /api/shovels/vhost/{vhost}/{name}", tag=POLICYMAKER)
 def delete(request: Request) -> Answer:
     """Delete a shovel."""
     status = _status(request)
-    request.vhost.parameters.clear("shovel", status.name)
+    request.vhost.parameters.clear(SHOVEL, status.name)
     return NO_CONTENT
 
 

@@ -51,15 +51,14 @@ class UsersToDelete(Struct):
 @endpoints.on("GET /api/users", tag=ADMINISTRATOR, query=ListQuery)
 def users(request: Request) -> Any:
     """List users."""
-    return listed_rows(request, [user_row(user) for _, user in sorted(request.broker.users.items())])
+    return listed_rows(request, [user_row(user) for _, user in sorted(request.broker.users.items())], has_pages=True)
 
 
 @endpoints.on("GET /api/users/without-permissions", tag=ADMINISTRATOR, query=ListQuery)
 def without_permissions(request: Request) -> Any:
     """List the users without a permission in any vhost."""
-    return listed_rows(
-        request, [user_row(user) for _, user in sorted(request.broker.users.items()) if not user.permissions]
-    )
+    users_without = [user_row(user) for _, user in sorted(request.broker.users.items()) if not user.permissions]
+    return listed_rows(request, users_without, has_pages=True)
 
 
 @endpoints.on("GET /api/users/{user}", tag=ADMINISTRATOR)

@@ -47,7 +47,7 @@ class Refusal(Exception):
     """An error as an answer: its status, RabbitMQ's word for the kind of error, and the reason."""
 
     def __init__(self, status: int, error: str, reason: Any) -> None:
-        """The reason is a text, or a list of terms where RabbitMQ answers an Erlang tuple."""
+        """Give a text as the reason, a list of terms for an Erlang tuple, or None for an empty answer."""
         super().__init__(reason)
         self.status = status
         self.error = error
@@ -69,8 +69,15 @@ def validation_failed(reason: object) -> Refusal:
     return bad_request(f"Validation failed\n\n{reason}\n")
 
 
+class Challenge(Refusal):
+    """The refusal of a request without acceptable credentials, with the header `WWW-Authenticate`."""
+
+    def __init__(self, reason: str | None = None) -> None:
+        super().__init__(401, "not_authorized", reason)
+
+
 def unauthenticated(reason: str) -> Refusal:
-    """Return the refusal of unknown credentials; the answer has a challenge."""
+    """Return the refusal of unknown credentials."""
     return Refusal(401, "not_authorized", reason)
 
 

@@ -6,12 +6,13 @@ Source: RabbitMQ, "Management Plugin", "Access and Permissions"; rabbit_web_disp
 from __future__ import annotations
 
 import base64
+import re
 from typing import TYPE_CHECKING, Final
 
 from amqp_broker.amqp.errors import BadCredentials
 from amqp_broker.broker.admin.access import User
 from amqp_broker.broker.logins import HTTP
-from amqp_broker.management.http.answers import Refusal, not_authorised, unauthenticated
+from amqp_broker.management.http.answers import Challenge, Refusal, not_authorised, unauthenticated
 
 if TYPE_CHECKING:
     from amqp_broker.broker.broker import Broker
@@ -38,6 +39,8 @@ _MISSING: Final = {
     ADMINISTRATOR: "Not administrator user",
 }
 
+# A token of the scheme Bearer (RFC 6750).
+_TOKEN: Final = re.compile(r"[A-Za-z0-9._~+/-]+=*")
 CHALLENGE: Final = 'Basic realm="RabbitMQ Management"'
 
 
@@ -78,33 +81,44 @@ def require_owner(user: User, owner: User | None, method: str = "GET") -> None:
 
 
 def login(broker: Broker, authorization: str | None, tag: str, peer_host: str) -> User:
-    """Return the user of an Authorization header. Raise Refusal (401) for a wrong one, or a user without the tag."""
-    credentials = _credentials(authorization)
-    if credentials is None:
-        raise login_failed(broker)
+    """Return the user of an Authorization header.
+
+    Raise Refusal: 401 for a missing or a wrong one, or a user without the tag, 400 for one that cannot be read.
+    """
+    if authorization is None:
+        raise Challenge
+    name, password = _credentials(broker, authorization)
     try:
-        user = broker.logins.check(*credentials, peer_host, HTTP)
+        user = broker.logins.check(name, password, peer_host, HTTP)
     except BadCredentials as refusal:
-        if refusal.is_remote:
-            raise unauthenticated("User can only log in via localhost") from None
-        raise login_failed(broker) from None
+        raise login_failed(broker, "User can only log in via localhost" if refusal.is_remote else "") from None
     require_tag(user, MANAGEMENT)
     require_tag(user, tag)
     return user
 
 
-def login_failed(broker: Broker) -> Refusal:
-    """Return the refusal of credentials in the words of the imitated version."""
-    return unauthenticated("Not_Authorized" if broker.profile.release >= (4, 0) else "Login failed")
+def login_failed(broker: Broker, reason: str = "") -> Refusal:
+    """Return the refusal of credentials in the words of the imitated version; RabbitMQ 3 adds a challenge."""
+    if broker.profile.release >= (4, 0):
+        return unauthenticated(reason or "Not_Authorized")
+    return Challenge(reason or "Login failed")
 
 
-def _credentials(authorization: str | None) -> tuple[str, bytes] | None:
-    """Return name and password of an Authorization header, or None for a header of another kind."""
-    scheme, _, encoded = (authorization or "").partition(" ")
-    if scheme.lower() != "basic":
-        return None
+def _credentials(broker: Broker, authorization: str) -> tuple[str, bytes]:
+    """Return name and password of an Authorization header. Raise Refusal for one of another kind.
+
+    RabbitMQ reads those of the schemes Basic, Bearer and Digest; 400 is its empty answer to all others.
+    """
+    scheme, _, given = authorization.partition(" ")
+    scheme, given = scheme.lower(), given.strip(" ")
+    if scheme == "bearer" and _TOKEN.fullmatch(given):
+        raise login_failed(broker)
+    if scheme == "digest" and "=" in given:
+        raise Challenge
     try:
-        name, colon, password = base64.b64decode(encoded.strip(), validate=True).partition(b":")
+        name, colon, password = base64.b64decode(given, validate=True).partition(b":")
     except ValueError:
-        return None
-    return (name.decode("utf-8", "surrogateescape"), password) if colon else None
+        colon = b""
+    if scheme != "basic" or not colon:
+        raise Refusal(400, "bad_request", None)
+    return name.decode("utf-8", "surrogateescape"), password

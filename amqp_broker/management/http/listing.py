@@ -97,9 +97,9 @@ class Paged(dict[str, Any]):
     """A page of a list: `items`, and RabbitMQ's counts around them."""
 
 
-def listed_rows(request: Request, rows: Iterable[Row]) -> Steps[list[Row] | Paged]:
+def listed_rows(request: Request, rows: Iterable[Row], *, has_pages: bool = False) -> Steps[list[Row] | Paged]:
     """Return the list of these rows, or the page that the request asks for. Raise Refusal."""
-    return listed(request, rows, lambda row: row)
+    return listed(request, rows, lambda row: row, has_pages=has_pages)
 
 
 def _always(thing: object) -> bool:
@@ -115,15 +115,18 @@ def listed(
     brief: View[T] | None = None,
     brief_columns: Sequence[str] = (),
     default_sort: Sequence[str] = DEFAULT_SORT,
+    has_pages: bool = True,
 ) -> Steps[list[Row] | Paged]:
     """Return the list of `view(thing)`, or the page that the request asks for, in steps. Raise Refusal.
 
+    RabbitMQ divides few lists into pages, and ignores the parameters of a page for the others (`has_pages`).
     For a page, `brief` makes the rows that are sorted and filtered, as long as `brief_columns` suffice for that, and
     `view` only those of the page. A thing that is deleted meanwhile, so that `is_there(thing)` is false, is left out.
     """
     left = deque(things)
     query = request.read_query(ListQuery)
-    page, sort, is_reversed = page_of(query, request.broker.profile.release), query.sort, query.sort_reverse
+    page = page_of(query, request.broker.profile.release) if has_pages else None
+    sort, is_reversed = query.sort, query.sort_reverse
     order = _order_by((sort, *default_sort) if sort else default_sort)
     is_brief = page is not None and brief is not None and (not sort or sort in brief_columns)
     first = brief if is_brief and brief is not None else view

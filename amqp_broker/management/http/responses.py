@@ -12,7 +12,7 @@ from aiohttp.payload import Payload
 
 from amqp_broker.broker.portions import Steps
 from amqp_broker.management.http import json
-from amqp_broker.management.http.answers import Answer, Refusal
+from amqp_broker.management.http.answers import Answer, Challenge, Refusal
 from amqp_broker.management.http.auth import CHALLENGE
 
 JSON: Final = "application/json"
@@ -107,6 +107,7 @@ def respond(value: Any) -> web.Response:
 def refuse(refusal: Refusal, headers: Mapping[str, str] | None = None) -> web.Response:
     """Return the response for a refusal."""
     kept = dict(headers or {})
-    if refusal.status == 401 and refusal.error == "not_authorized":
+    if isinstance(refusal, Challenge):
         kept["WWW-Authenticate"] = CHALLENGE
-    return respond(Answer(refusal.status, {"error": refusal.error, "reason": refusal.reason}, kept))
+    value = None if refusal.reason is None else {"error": refusal.error, "reason": refusal.reason}
+    return respond(Answer(refusal.status, value, kept))

@@ -81,3 +81,10 @@ def test_a_wrong_limit_of_a_user_is_refused_before_the_first_is_set(name: str, v
         done = api.run(f"rabbitmqctl set_user_limits u '{json.dumps({'max-channels': 2, name: value})}'")
         assert requests(api) == [f"PUT /api/user-limits/u/{name}"]
     assert (done.exit_code, done.complaint) == (69, "Error:\nno\n")
+
+
+def test_the_first_line_names_the_limits_that_are_cleared() -> None:
+    with canned({"GET /api/user-limits/u": []}) as api:
+        for wanted, named in (("all", "all limits"), ("max-channels", '"max-channels" limit')):
+            done = api.run(f"rabbitmqctl clear_user_limits u {wanted}")
+            assert done.output == f'Clearing {named} for user "u" ...\n'

@@ -25,3 +25,13 @@ def test_permissions_can_be_set_in_all_vhosts() -> None:
     with canned(answers) as api:
         assert api.run("rabbitmqctl set_permissions_globally u a b c").exit_code == 0
         assert len(api.changes()) == 2
+
+
+def test_permissions_of_a_missing_user_are_cleared_already_in_rabbitmq_4() -> None:
+    """Seen at RabbitMQ 4.0.5 and 4.3.6; 3.10.8 refuses it."""
+    for command in ("clear_permissions nobody", "clear_topic_permissions nobody"):
+        with canned() as api:
+            assert api.run(f"rabbitmqctl {command}").exit_code == 0
+        with canned() as api:
+            api.answers["GET /api/users/nobody"] = USER
+            assert api.run(f"rabbitmqctl {command} -p nowhere").exit_code == 69

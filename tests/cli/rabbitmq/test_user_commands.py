@@ -71,3 +71,10 @@ def test_a_hash_is_that_of_the_password() -> None:
     with canned() as api:
         octets = base64.b64decode(api.run("rabbitmqctl hash_password abc").output)
     assert octets[4:] == hashlib.sha256(octets[:4] + b"abc").digest()
+
+
+def test_the_password_of_a_missing_user_cannot_be_cleared() -> None:
+    """Seen at RabbitMQ 3.10.8, 4.0.5 and 4.3.6, which refuse `change_password` in other words."""
+    with canned() as api:
+        done = api.run("rabbitmqctl clear_password nobody")
+        assert (done.exit_code, done.complaint) == (69, 'Error:\n{:no_such_user, "nobody"}\n')

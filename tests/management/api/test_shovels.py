@@ -19,8 +19,8 @@ class Shovelling(StillNode):
         return True
 
 
-def desk() -> Desk:
-    desk = Desk()
+def desk(compat: str = "4.2") -> Desk:
+    desk = Desk(compat=compat)
     desk.node = Shovelling()
     desk.broker.add_vhost("v")
     return desk
@@ -39,8 +39,18 @@ def test_the_shovels_of_a_vhost_are_listed() -> None:
 
 
 def test_an_existing_shovel_is_found_and_a_missing_one_is_not() -> None:
-    assert desk().get("/api/shovels/vhost/%2F/s")[1]["type"] == "dynamic"
+    assert desk("3.13").get("/api/shovels/vhost/%2F/s")[1]["type"] == "dynamic"
     assert desk().get("/api/shovels/vhost/%2F/t")[0] == 404
+
+
+def test_a_shovel_is_shown_as_its_parameter_by_rabbitmq_4() -> None:
+    """Seen at RabbitMQ 4.0.5 and 4.3.6; 3.10.8 shows its state."""
+    asked = desk()
+    asked.broker.vhosts["/"].parameters.set("shovel", "s", {"src-queue": "q"})
+    assert asked.get("/api/shovels/vhost/%2F/s") == (
+        200,
+        {"value": {"src-queue": "q"}, "vhost": "/", "component": "shovel", "name": "s"},
+    )
 
 
 def test_a_shovel_is_restarted() -> None:

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from amqp_broker.management.http.answers import Answer, unauthenticated
+from amqp_broker.management.http.answers import Answer, Challenge, unauthenticated
 from amqp_broker.management.http.responses import allowed, refuse, respond
 
 
@@ -16,5 +16,11 @@ def test_values_are_sent_as_json_and_octets_unchanged() -> None:
 
 
 def test_missing_or_wrong_credentials_are_challenged() -> None:
-    response = refuse(unauthenticated("Login failed"))
-    assert (response.status, response.headers["WWW-Authenticate"]) == (401, 'Basic realm="RabbitMQ Management"')
+    for reason, body in ((None, None), ("Login failed", b'{"error":"not_authorized","reason":"Login failed"}')):
+        response = refuse(Challenge(reason))
+        assert (response.status, response.headers["WWW-Authenticate"]) == (401, 'Basic realm="RabbitMQ Management"')
+        assert response.body == body
+
+
+def test_wrong_credentials_are_not_challenged_by_rabbitmq_4() -> None:
+    assert "WWW-Authenticate" not in refuse(unauthenticated("Not_Authorized")).headers

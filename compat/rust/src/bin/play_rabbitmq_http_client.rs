@@ -23,7 +23,7 @@ fn client() -> Api {
 /// The calls that failed, with the part of the answer that the client could not read.
 #[derive(Default)]
 struct Answers {
-    /// Whether lists must not be empty.
+    /// If so, lists must not be empty.
     is_in_use: bool,
     failed: Vec<String>,
 }
