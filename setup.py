@@ -46,8 +46,8 @@ COMPILED = {
     "broker/routing": "destinations route vhost_counts",
     "server": "clock committing flush_cycle transport",
     "session": (
-        "acks basic_publish channel commit_gate confirms consuming delivery_deadlines dispatch heartbeats "
-        "late_deliveries outbox reader returning session succession transactions"
+        "acks basic_publish channel channel_limit commit_gate confirms consuming delivery_deadlines dispatch "
+        "heartbeats late_deliveries outbox reader returning session succession transactions"
     ),
     "store": "chunks codec journal seal writer",
 }

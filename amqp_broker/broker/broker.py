@@ -430,7 +430,9 @@ class Broker:
         consumers = self.freed_consumers.copy()
         self.freed_consumers.clear()
         for consumer in consumers:
-            if not consumer.is_taking and (consumer.can_take() or consumer.queue.is_quiescing):
+            if consumer.limit is not None:
+                consumer.limit.resume()
+            elif not consumer.is_taking and (consumer.can_take() or consumer.queue.is_quiescing):
                 consumer.queue.resume(consumer)
 
     def drain_on(self) -> bool:

@@ -13,6 +13,7 @@ from amqp_broker.broker.observe.recorder import Recorder
 from amqp_broker.broker.vhost import VHost
 from amqp_broker.lab import delivery_faults
 from amqp_broker.session.acks import ack_up_to
+from amqp_broker.session.channel_limit import ChannelLimit
 from amqp_broker.session.confirms import send_confirms
 from amqp_broker.session.late_deliveries import settle_late
 from amqp_broker.session.returning import limited_apart, lost_order, requeue_all, settled_order
@@ -60,8 +61,8 @@ class Channel(ClientChannel[VHost]):
     reply_queue: ReplyQueue | None = None
     # Number of its subscriptions so far.
     subscription_count = 0
-    # `in_flight` is counted while there is a `prefetch_total`. Messages from basic.get count up to this delivery tag.
-    in_flight_since_tag = 0
+    # The limit of all deliveries together, while there is a `prefetch_total`.
+    limit: ChannelLimit | None = None
 
     def __init__(self, session: Session, number: int) -> None:
         assert session.vhost is not None
@@ -76,7 +77,6 @@ class Channel(ClientChannel[VHost]):
         # Pairs of a time and the last tag at that time, for the consumer timeout.
         self.tag_marks: deque[tuple[int, int]] = deque()
         self.unacked: dict[int, Delivery] = {}
-        self.in_flight = 0
 
         self.mode = PLAIN
         # Last publish number that is confirmed, or whose confirm waits for a commit of the journal.
@@ -178,9 +178,9 @@ class Channel(ClientChannel[VHost]):
                 queue.forget(position, message)
                 self._trace_ack(queue, consumer, message)
         queue.unacked_count -= 1
-        if self.prefetch_total:
-            self._leave_flight(tag, consumer)
         if consumer is not None:
+            if self.limit is not None:
+                self.limit.leave(1)
             consumer.in_flight -= 1
             if consumer.is_full:
                 self.mark_freed(consumer)
@@ -255,9 +255,9 @@ class Channel(ClientChannel[VHost]):
 
     def release_prefetch(self, deliveries: list[tuple[int, Delivery]]) -> None:
         """Stop counting deliveries against the prefetch of their consumers and of the channel."""
-        for tag, (_, consumer, _, _) in deliveries:
-            if self.prefetch_total:
-                self._leave_flight(tag, consumer)
+        if self.limit is not None:
+            self.limit.leave(sum(consumer is not None for _, (_, consumer, _, _) in deliveries))
+        for _, (_, consumer, _, _) in deliveries:
             if consumer is not None:
                 consumer.in_flight -= 1
                 if consumer.is_full:
@@ -265,6 +265,9 @@ class Channel(ClientChannel[VHost]):
 
     def mark_freed(self, consumer: Consumer) -> None:
         """Have a consumer that was full take again, at the end of the read."""
+        if consumer.limit is not None:
+            consumer.limit.note_settled(consumer)
+            return
         consumer.is_full = False
         if consumer.is_taking:
             if not consumer.queue.skips_full_consumers:
@@ -311,39 +314,24 @@ class Channel(ClientChannel[VHost]):
         """Stop counting duplicates and late deliveries that the client has settled."""
         if self.timed_out:
             settle_late(self, tags)
-        if self.prefetch_total:
-            for tag in tags:
-                self._leave_flight(tag, None)
-
-    # The limit of the channel as a whole
-
-    def has_room(self) -> bool:
-        """Return whether the limit of the channel allows one more delivery."""
-        return not self.prefetch_total or self.in_flight < self.prefetch_total
-
-    def enter_flight(self) -> None:
-        """Count a delivery against the limit of the channel."""
-        self.in_flight += 1
-        if self.in_flight >= self.prefetch_total:
-            self.suspend_consumers()
-
-    def _leave_flight(self, tag: int, consumer: Consumer | None) -> None:
-        if consumer is not None or tag <= self.in_flight_since_tag:
-            self.leave_flight()
-
-    def leave_flight(self) -> None:
-        """Stop counting a delivery against the limit of the channel."""
-        self.in_flight -= 1
-        if self.in_flight == self.prefetch_total - 1:
-            self.resume_consumers()
 
     def limit_total(self, prefetch: int) -> None:
         """Limit the unacked deliveries of the whole channel (basic.qos, global); 0 lifts the limit."""
         self.prefetch_total = prefetch
-        self.in_flight = self.messages_unacknowledged + self.late_count
-        self.in_flight_since_tag = self.last_tag
-        self.suspend_consumers()
-        self.resume_consumers()
+        limit = self.limit
+        if prefetch and limit is not None:
+            limit.change_total(prefetch)
+        elif prefetch:
+            self.limit = ChannelLimit(self, prefetch, len(self.unacked) + self.late_count)
+        elif limit is not None:
+            self.limit = None
+            limit.end()
+
+    def drop_consumer(self, tag: str) -> Consumer | None:
+        consumer = super().drop_consumer(tag)
+        if self.limit is not None and consumer is not None:
+            self.limit.remove(consumer)
+        return consumer
 
     # Consumers
 
@@ -351,13 +339,15 @@ class Channel(ClientChannel[VHost]):
         """Suspend the consumers that cannot take any more."""
         for consumer in self.consumers.values():
             if consumer.is_taking and not consumer.can_take():
-                consumer.queue.rotation.suspend(consumer)
+                consumer.queue.rotation.pass_over(consumer)
 
     def resume_consumers(self) -> None:
         """Resume the consumers that can take again."""
         for consumer in list(self.consumers.values()):
-            if not consumer.is_taking and consumer.can_take():
+            if consumer.limit is None and not consumer.is_taking and consumer.can_take():
                 consumer.queue.resume(consumer)
+        if self.limit is not None:
+            self.limit.resume_all()
 
     @property
     def reply_name(self) -> str | None:

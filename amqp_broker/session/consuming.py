@@ -51,9 +51,7 @@ class ChannelConsumer(Consumer):
     def can_take(self) -> bool:
         if self.session.is_backpressured or self.late_tags or self.channel.consumers.get(self.tag) is not self:
             return False
-        if self.no_ack:
-            return True
-        return (not self.prefetch or self.in_flight < self.prefetch) and self.channel.has_room()
+        return self.has_room
 
     def deliver(self, message: Message, position: int, redelivered: bool) -> None:
         channel = self.channel
@@ -84,8 +82,8 @@ class ChannelConsumer(Consumer):
         in_flight = self.in_flight = self.in_flight + 1
         if in_flight == self.prefetch:
             self.is_full = True
-        if channel.prefetch_total:
-            channel.enter_flight()
+        if self.limit is not None:
+            self.limit.enter()
 
     def reserve(self) -> None:
         if self.no_ack:
@@ -94,16 +92,16 @@ class ChannelConsumer(Consumer):
         self.in_flight += 1
         self.is_full = self.in_flight == self.prefetch
         self.channel.late_count += 1
-        if self.channel.prefetch_total:
-            self.channel.enter_flight()
+        if self.limit is not None:
+            self.limit.enter()
 
     def deliver_reserved(self, message: Message, position: int, redelivered: bool) -> None:
         if not self.no_ack:
             self.late_count -= 1
             self.in_flight -= 1
             self.channel.late_count -= 1
-            if self.channel.prefetch_total:
-                self.channel.in_flight -= 1
+            if self.channel.limit is not None:
+                self.channel.limit.count -= 1
         self.deliver(message, position, redelivered)
 
     def release(self) -> None:
@@ -112,8 +110,9 @@ class ChannelConsumer(Consumer):
         self.late_count -= 1
         self.in_flight -= 1
         self.channel.late_count -= 1
-        if self.channel.prefetch_total:
-            self.channel.leave_flight()
+        limit = self.channel.limit
+        if limit is not None and self.queue.takes_global_prefetch:
+            limit.leave(1)
 
     def deliver_again(self, message: Message) -> None:
         channel = self.channel
@@ -269,6 +268,8 @@ def _start(consumer: ChannelConsumer, nowait: bool) -> None:
     """Send consume-ok, then deliver."""
     channel, session, queue = consumer.channel, consumer.session, consumer.queue
     channel.consumers[consumer.tag] = consumer
+    if channel.limit is not None:
+        channel.limit.add(consumer)
     if not nowait:
         session.send(channel.number, commands.Basic.ConsumeOk(consumer.tag))
     if session.is_backpressured:

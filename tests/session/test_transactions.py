@@ -277,21 +277,23 @@ def test_prefetch_is_freed_by_the_commit(worker: Peer, other: Peer) -> None:
     assert worker.bodies() == [b"2"]
 
 
-def test_uncommitted_acks_count_against_the_channel_prefetch(lab: Lab, worker: Peer, other: Peer) -> None:
+def test_acks_that_were_uncommitted_when_the_channel_was_limited_make_room_at_the_commit(
+    lab: Lab, worker: Peer, other: Peer
+) -> None:
     worker.consume("q")
     for _ in range(4):
         other.publish("q")
     worker.deliveries()
     worker.send(Basic.Ack(1), Basic.Ack(2))
     worker.call(Basic.Qos(prefetch_count=2, global_=True))
-    other.publish("q", b"5")
-    worker.call(Tx.Commit())
-    # 3 and 4 are still unacked, and that is as many as may be.
+    for body in (b"5", b"6", b"7"):
+        other.publish("q", body)
     worker.expect_nothing()
-    worker.send(Basic.Ack(3))
-    worker.expect_nothing()
+    # Seen at RabbitMQ 3.10.8 and 4.0.5: the limit begins with 3 and 4, and the commit takes two from it.
     worker.send(Tx.Commit())
-    assert counts(lab) == (0, 2)
+    worker.expect(Tx.CommitOk)
+    assert worker.bodies() == [b"5", b"6"]
+    assert counts(lab) == (1, 4)
 
 
 # Modes

@@ -21,6 +21,7 @@ from amqp_broker.broker.queues.queue import Queue
 from amqp_broker.broker.vhost import VHost
 from amqp_broker.session import channel
 from amqp_broker.session.channel import Channel
+from amqp_broker.session.channel_limit import ChannelLimit
 from amqp_broker.session.consuming import ChannelConsumer
 from amqp_broker.session.session import Session
 from amqp_broker.session.transactions import Transaction
@@ -118,7 +119,7 @@ def a_full_consumer_takes_more(patch: pytest.MonkeyPatch) -> None:
 
 @plant
 def a_full_channel_takes_more(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Channel, "has_room", lambda self: True)
+    patch.setattr(ChannelLimit, "is_reached", property(lambda self: False))
 
 
 @plant

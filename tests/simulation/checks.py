@@ -159,7 +159,8 @@ def check_channel(channel: Channel, model: ChannelModel, client: Client, unacked
     late_count = sum(not late.consumer.no_ack for late in model.late)
     demand(channel.late_count == late_count, f"{where} waits for {channel.late_count} that are late, not {late_count}")
     if model.prefetch_total:
-        demand(channel.in_flight == model.in_flight, f"{where} counts {channel.in_flight} in flight")
+        count = None if channel.limit is None else channel.limit.count
+        demand(count == model.in_flight, f"{where} counts {count} in flight, not {model.in_flight}")
     return len(deliveries) + len(duplicates)
 
 

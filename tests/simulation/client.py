@@ -41,14 +41,29 @@ class ConsumerModel:
 
     def can_take(self) -> bool:
         """Return whether it may get a message of its queue now."""
+        if not self._is_attentive or self._is_held_back:
+            return False
+        return self.no_ack or not self.prefetch or self.in_flight < self.prefetch
+
+    def may_have_taken(self) -> bool:
+        """Return whether a message that came in this step may be its own.
+
+        The broker chooses which queue it serves first, so one without acks may have had its turn before the channel
+        reached its limit again.
+        """
+        return self.can_take() or (self.no_ack and self.channel.was_freed and self._is_attentive)
+
+    @property
+    def _is_attentive(self) -> bool:
         if self.is_asleep or self.client.is_paused or self.channel.consumers.get(self.tag) is not self:
             return False
-        if self.queue.is_single_active and (self.queue.active is not self or self.queue.is_quiescing):
-            return False
-        return self.no_ack or (
-            (not self.prefetch or self.in_flight < self.prefetch)
-            and (not self.channel.prefetch_total or self.channel.in_flight < self.channel.prefetch_total)
-        )
+        return not self.queue.is_single_active or (self.queue.active is self and not self.queue.is_quiescing)
+
+    @property
+    def _is_held_back(self) -> bool:
+        """Return whether the limit of its channel is reached."""
+        total = self.channel.prefetch_total
+        return total > 0 and not self.queue.is_quorum and self.channel.in_flight >= total
 
     @property
     def is_leaving(self) -> bool:
@@ -144,9 +159,9 @@ class ChannelModel:
     number: int
     mode: str = PLAIN
     prefetch: int = 0
-    # The limit of the channel as a whole; what it pulled counts only up to the tag that was the last one then.
+    # The limit of the channel as a whole, and the number of deliveries that count against it.
     prefetch_total: int = 0
-    prefetch_total_tag: int = 0
+    in_flight: int = 0
     consumers: dict[str, ConsumerModel] = field(default_factory=dict)
     held: dict[int, Held] = field(default_factory=dict)
     settled: dict[int, tuple[Held, str]] = field(default_factory=dict)
@@ -170,11 +185,21 @@ class ChannelModel:
     def unsettled(self) -> dict[int, Held]:
         return self.held | {tag: held for tag, (held, _) in self.settled.items()}
 
-    @property
-    def in_flight(self) -> int:
-        """Return the number of deliveries that count against the channel's limit."""
-        held = sum(held.consumer is not None or tag <= self.prefetch_total_tag for tag, held in self.unsettled.items())
-        return held + sum(not late.consumer.no_ack for late in self.late)
+    def limit(self, total: int) -> None:
+        """Limit all consumers of classic queues together; what is held when the first limit begins counts."""
+        if total and not self.prefetch_total:
+            self.in_flight = len(self.held) + sum(not late.consumer.no_ack for late in self.late)
+        self.prefetch_total = total
+
+    def count_in(self, consumer: ConsumerModel | None) -> None:
+        """Count a delivery, unless it is one of a quorum queue or needs no settling."""
+        if self.prefetch_total and consumer is not None and not consumer.no_ack and not consumer.queue.is_quorum:
+            self.in_flight += 1
+
+    def count_out(self, number: int) -> None:
+        """Deliveries to consumers, of any queue, are settled at once."""
+        if self.prefetch_total and self.in_flight:
+            self.in_flight -= number
 
     def hold(self, tag: int, copy: Copy, consumer: ConsumerModel | None, no_ack: bool) -> None:
         if no_ack:

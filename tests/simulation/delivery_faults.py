@@ -86,6 +86,7 @@ def deliver(world: World, delivery: Delivery, copy: Copy) -> None:
     delay_ms = max((one.said.get("delay_ms", 0) for one in hits), default=0)
     demand(bool(delay_ms) == (delivery.late is not None), f"{delivery} is late, or is not, for {delay_ms} ms")
     consumer.check_precedence(copy)
+    consumer.channel.count_in(consumer)
     if delivery.late is None:
         consumer.channel.hold(delivery.tag, copy, consumer, consumer.no_ack)
         follow_hits(world, delivery, hits)
@@ -152,6 +153,8 @@ def return_late(world: World, late: LateModel) -> None:
     copy.queue.requeue(copy)
     copy.queue.end_requeue()
     channel.late.remove(late)
+    if not (late.consumer.no_ack or late.consumer.queue.is_quorum):
+        channel.count_out(1)
     for consumer in blocked:
         consumer.is_asleep = True
     copy.queue.drain()

@@ -226,9 +226,10 @@ def qos(sim: Simulation) -> None:
     sim.tell(f"{client}: {count} on {channel.number}, global={is_global}")
     blocked = sim.world.blocked(channel)
     if is_global:
-        channel.prefetch_total, channel.prefetch_total_tag = count, channel.last_tag
+        channel.limit(count)
     else:
-        channel.prefetch, channel.prefetch_total = count, 0
+        channel.prefetch = count
+        channel.limit(0)
     channel.was_freed = True
     sim.ask(client, channel, Basic.Qos(prefetch_count=count, global_=is_global), Basic.QosOk)
     sim.world.wake(blocked)

@@ -72,7 +72,7 @@ class World:
             if (
                 delivery.heard == expected
                 and delivery.redelivered == copy.is_redelivered
-                and delivery.consumer.can_take()
+                and delivery.consumer.may_have_taken()
             ):
                 deliveries.remove(delivery)
                 return delivery
@@ -214,6 +214,7 @@ class World:
     def _settle(self, channel: ChannelModel, tags: list[int], verdict: str, is_lost: bool = False) -> list[QueueModel]:
         """Settle deliveries and return the queues to drain. All count against the prefetch until the end."""
         queues: dict[QueueModel, None] = {}
+        channel.count_out(sum(channel.held[tag].consumer is not None for tag in tags))
         for tag in tags:
             copy = channel.held[tag].copy
             if verdict == "ack":
@@ -250,7 +251,9 @@ class World:
     def _commit_settled(
         self, channel: ChannelModel, settled: list[tuple[int, tuple[Held, str]]], sleeping: list[ConsumerModel]
     ) -> None:
-        for (verdict, _), items in groupby(settled, key=lambda item: (item[1][1], item[1][0].method)):
+        for (verdict, _), items in groupby(
+            settled, key=lambda item: (item[1][1], item[1][1] != "ack" and item[1][0].method)
+        ):
             tags = []
             for tag, (held, _) in items:
                 del channel.settled[tag]
@@ -294,6 +297,10 @@ class World:
         """These can take again, if they can, one after the other."""
         for consumer in consumers:
             consumer.is_asleep = True
+        for consumer in consumers:
+            if consumer.channel.prefetch_total:
+                # Consumers that a limit has held back line up before the first of them gets anything.
+                consumer.is_asleep = False
         for consumer in consumers:
             consumer.is_asleep = False
             if consumer is consumer.queue.active:

@@ -273,8 +273,9 @@ CIRCLES = (
     ),
     Circle(
         "session",
-        "ack_timeouts acks basic_publish channel channel_methods commit_gate confirms connection_log consuming "
-        "dispatch handshake heartbeats late_deliveries outbox reader session succession topology_methods transactions",
+        "ack_timeouts acks basic_publish channel channel_limit channel_methods commit_gate confirms connection_log "
+        "consuming dispatch handshake heartbeats late_deliveries outbox reader session succession topology_methods "
+        "transactions",
         "the reader of a session calls the functions of methods, which act on the session and its channels",
     ),
     Circle("server", "certificate_authority tls", "the authority makes what a context loads, and raises its errors"),
@@ -285,9 +286,7 @@ CIRCLES = (
         "a connection of the comparison has channels, and a channel its connection",
     ),
     Circle(
-        "conformance",
-        "scenario_channel scenario_connection",
-        "a connection has channels, and a channel its connection",
+        "conformance", "scenario_channel scenario_connection", "a connection has channels, and a channel its connection"
     ),
     Circle("testing", "embedded_broker embedded_vhost", "an embedded broker lends vhosts, which act through it"),
 )

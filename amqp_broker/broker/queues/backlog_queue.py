@@ -258,7 +258,7 @@ class BacklogQueue(Queue, Generic[B]):
             self.expire()
         while ready_consumers and backlog:
             if ready_consumers[0].is_full:
-                self.rotation.suspend(ready_consumers[0])
+                self.rotation.pass_over(ready_consumers[0])
                 continue
             message, position, redelivered = self._take_head()
             consumer = ready_consumers[0]

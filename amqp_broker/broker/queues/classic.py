@@ -98,7 +98,7 @@ class ClassicQueue(BacklogQueue[ArrivalBacklog]):
             if not returned and not ready:
                 return
             if ready_consumers[0].is_full:
-                self.rotation.suspend(ready_consumers[0])
+                self.rotation.pass_over(ready_consumers[0])
                 continue
             if returned:
                 position, message = heapq.heappop(returned)

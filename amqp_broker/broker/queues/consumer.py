@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from mypy_extensions import mypyc_attr
 
@@ -27,13 +27,30 @@ class ConsumerAttributes(NamedTuple):
     priority: int = 0
 
 
+class SharedLimit(Protocol):
+    """A limit that consumers share: that of their channel."""
+
+    def enter(self) -> None:
+        """Count a delivery."""
+
+    def wait(self, consumer: Consumer) -> None:
+        """Note that a consumer was passed over, because it has no room or the limit is reached."""
+
+    def note_settled(self, consumer: Consumer) -> None:
+        """Note that a consumer has settled a delivery; it had room before, or has it from now on."""
+
+    def resume(self) -> None:
+        """Serve the consumers that wait, once for all that was settled."""
+
+
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Consumer:
     """A subscription to a queue; it is among the ready consumers of the queue exactly while `is_taking`.
 
     `number` is that of its channel. `prefetch` is the number of unacked deliveries that it may have (0 for any number),
-    `in_flight` the number that it has; `is_full` is set while they are equal. `channel_prefetch` is the limit of its
-    channel, which a consumer without acknowledgements does not have. `delivered` counts all its deliveries.
+    `in_flight` the number that it has; `is_full` is set while they are equal, and while its channel's `limit` for all
+    consumers is reached (None if there is none). `channel_prefetch` is the prefetch that its channel had for it, even
+    if it has no acknowledgements. `delivered` counts all its deliveries.
     """
 
     __slots__ = (
@@ -53,6 +70,7 @@ class Consumer:
         "is_taking",
         "late_count",
         "late_tags",
+        "limit",
         "no_ack",
         "number",
         "prefetch",
@@ -71,6 +89,7 @@ class Consumer:
         self.timeout_ms: int | None = None
         # Deliveries that have timed out and are not settled yet: until they are, the consumer gets nothing.
         self.late_tags: set[int] | None = None
+        self.limit: SharedLimit | None = None
         self.queue = queue
         self.tag = attributes.tag
         self.no_ack = attributes.no_ack
@@ -96,9 +115,14 @@ class Consumer:
         self.delivery_run: Run | None = None
         self.ack_run: Run | None = None
 
+    @property
+    def has_room(self) -> bool:
+        """True if its own prefetch allows a delivery."""
+        return not self.prefetch or self.in_flight < self.prefetch
+
     @abstractmethod
     def can_take(self) -> bool:
-        """Return whether a message may be delivered now."""
+        """Return whether it may line up for messages. A shared `limit` applies only when it is its turn."""
 
     @abstractmethod
     def deliver(self, message: Message, position: int, redelivered: bool) -> None:

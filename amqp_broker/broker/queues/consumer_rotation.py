@@ -95,8 +95,14 @@ class ConsumerRotation:
         """
         ready_consumers = self.ready_consumers
         while ready_consumers and ready_consumers[0].is_full:
-            self.suspend(ready_consumers[0])
+            self.pass_over(ready_consumers[0])
         return bool(ready_consumers)
+
+    def pass_over(self, consumer: Consumer) -> None:
+        """Suspend a consumer that cannot take a message."""
+        self.suspend(consumer)
+        if consumer.limit is not None:
+            consumer.limit.wait(consumer)
 
     def end_turn(self) -> None:
         """Move the consumer at the front behind the others of its priority."""

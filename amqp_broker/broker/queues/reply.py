@@ -43,6 +43,8 @@ class ReplyQueue(ClassicQueue):
     `remove` is called when the consumer has gone.
     """
 
+    takes_global_prefetch = False
+
     def __init__(self, vhost: QueueVHost, name: str, remove: Callable[[ReplyQueue], None] | None = None) -> None:
         super().__init__(vhost, QueueDeclaration(name, {}))
         self._remove = remove
