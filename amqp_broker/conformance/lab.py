@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import secrets
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
+from urllib.parse import quote
 
 from pamqp import commands
 from pamqp.commands import Basic, Confirm, Exchange, Queue
 
+from amqp_broker.conformance.api_client import Unanswered, filled
 from amqp_broker.conformance.received import END, Silent, Stopped, Unreachable
 from amqp_broker.conformance.scenario_channel import Channel
 from amqp_broker.conformance.scenario_connection import Connection
-from amqp_broker.conformance.terms import Terms
+from amqp_broker.conformance.terms import NO_API, Skipped, Terms
 from amqp_broker.conformance.transcript import Transcript
 from amqp_broker.conformance.wire import Method
 
@@ -100,6 +103,26 @@ class Lab:
                 self._feed().publish(body, routing_key=queue, mandatory=True, **properties)
                 if self._feed().expect(Basic.Ack, Basic.Return).method is not Basic.Ack:
                     raise Stopped(f"{queue} does not take messages")
+
+    def http(self, method: str, path: str, body: object = None) -> Any:
+        """Ask the HTTP API for a path below `/api/`, and return the value of the answer.
+
+        `{vhost}` and `{prefix}`, that of all names, are filled in. Raise Skipped without an API.
+        """
+        if self.terms.api is None:
+            raise Skipped(NO_API)
+        shown = "" if body is None else f" {body.decode() if isinstance(body, bytes) else _json(body)}"
+        self.transcript.record(f"lab> {method} {path}{shown}")
+        vhost, names = self.terms.vhost, {"prefix": self.prefix}
+        quoted = {**names, "vhost": quote(vhost, safe="")}
+        try:
+            answer = self.terms.api.ask(method, filled(path, quoted), filled(body, {**names, "vhost": vhost}))
+        except Unanswered as why:
+            raise Stopped(str(why)) from None
+        value = _json(answer.value).replace(f'"vhost": {_json(vhost)}', '"vhost": "/"')
+        location = f" at {answer.headers['location']}" if "location" in answer.headers else ""
+        self.transcript.record(f"lab< {answer.status} {value}{location}")
+        return answer.value
 
     def rest(self, *queues: str) -> None:
         """Wait until these queues and all channels are at rest. Record their input, channel after channel."""
@@ -208,6 +231,10 @@ class Lab:
                     raise Stopped("the connection is lost")
 
 
+def _json(value: object) -> str:
+    return json.dumps(value, sort_keys=True, ensure_ascii=False)
+
+
 def _open(
     connection: Connection, capabilities: dict[str, bool] | None = None, vhost: str | None = None, **tune: int
 ) -> Connection:
@@ -228,6 +255,7 @@ class Scenario:
     play: Callable[[Lab], None]
     # The scenario waits for seconds (RabbitMQ's silence after a refused login, heartbeats), so it runs beside others.
     is_slow: bool = False
+    lab: type[Lab] = Lab
 
     @property
     def question(self) -> str:
@@ -237,6 +265,8 @@ class Scenario:
 
 Play = Callable[[Lab], None]
 SCENARIOS: dict[str, Scenario] = {}
+# Those that ask the HTTP API.
+HTTP_SCENARIOS: dict[str, Scenario] = {}
 
 
 def scenario(play: Play) -> Play:
@@ -247,6 +277,11 @@ def scenario(play: Play) -> Play:
 def slow_scenario(play: Play) -> Play:
     """Register a function that waits for seconds."""
     return register(play, SCENARIOS, is_slow=True)
+
+
+def http_scenario(play: Play) -> Play:
+    """Register a function that asks the HTTP API."""
+    return register(play, HTTP_SCENARIOS)
 
 
 def register(play: Play, registry: dict[str, Scenario], *, is_slow: bool = False) -> Play:
@@ -261,9 +296,9 @@ def add(scenario: Scenario, name: str, registry: dict[str, Scenario]) -> None:
     registry[name] = scenario
 
 
-def run(scenario: Scenario, broker: Broker) -> str:
+def run(scenario: Scenario, broker: Broker, terms: Terms | None = None) -> str:
     """Play a scenario against one broker and return the transcript."""
-    return play(scenario, Lab(broker))
+    return play(scenario, Lab(broker, terms))
 
 
 def play(scenario: Scenario, lab: Lab) -> str:

@@ -7,6 +7,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Self
 
 from amqp_broker.conformance.lab import Broker, Scenario, run
+from amqp_broker.conformance.terms import Terms
 
 
 class Playing(Mapping[str, list[str]]):
@@ -15,8 +16,9 @@ class Playing(Mapping[str, list[str]]):
     Scenarios that mostly wait start at once, in parallel; leaving the context waits for them.
     """
 
-    def __init__(self, broker: Broker, scenarios: Iterable[Scenario]) -> None:
+    def __init__(self, broker: Broker, scenarios: Iterable[Scenario], terms: Terms | None = None) -> None:
         self._broker = broker
+        self._terms = terms
         self._scenarios = {scenario.question: scenario for scenario in scenarios}
         slow = [scenario for scenario in self._scenarios.values() if scenario.is_slow]
         self._threads = ThreadPoolExecutor(max_workers=100)
@@ -36,7 +38,7 @@ class Playing(Mapping[str, list[str]]):
         return transcript.splitlines()
 
     def _run(self, scenario: Scenario) -> str:
-        return run(scenario, self._broker)
+        return run(scenario, self._broker, self._terms)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._scenarios)

@@ -117,7 +117,7 @@ class SuiteRun:
     def _lines(self, scenario: Scenario) -> list[str]:
         """Play a scenario and return its transcript. Raise Skipped."""
         silence_s = SILENCE_S if scenario.is_slow else QUICK_SILENCE_S
-        lab = Lab(self._broker, replace(self._terms, silence_s=silence_s))
+        lab = scenario.lab(self._broker, replace(self._terms, silence_s=silence_s))
         with self._lock:
             self._labs.add(lab)
             if self._is_interrupted:

@@ -9,6 +9,7 @@ from typing import Any
 
 from pamqp.commands import Basic, Confirm, Exchange, Queue, Tx
 
+from amqp_broker.conformance.api_client import HttpApi
 from amqp_broker.conformance.wire import Field, Method
 
 # Longer than RabbitMQ's silence of 3 s after a refused login or a broken frame.
@@ -25,6 +26,7 @@ METHOD_FEATURES: dict[Method, str] = {
 }
 REPLY_TO = "amq.rabbitmq.reply-to"
 DIRECT_REPLY_TO = "direct reply-to"
+NO_API = "the URL of the HTTP API is not given"
 
 
 class Skipped(Exception):
@@ -46,6 +48,8 @@ class Terms:
     silence_s: float = SILENCE_S
     # Features that the broker lacks, with the reason to skip their scenarios.
     lacks: Mapping[str, str] = field(default_factory=dict)
+    # The HTTP API, where it is to be asked.
+    api: HttpApi | None = None
 
     def own(self, text: str) -> str:
         """Return a text of a scenario with the user in place of guest."""

@@ -17,14 +17,14 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
+from hypothesis import Phase
+
+from amqp_broker.conformance.duel.player import Pace
 from amqp_broker.settings.profiles import DEFAULT
 from compat.brokers import AmqpBroker, BrokerProcess
-from compat.duel import recorded
 from compat.duel.campaign import Tally, search
-from compat.duel.http_steps import prepare
 from compat.duel.judge import OWN, Corner, Judge, Verdict
-from compat.duel.player import Pace
-from compat.management.http_asking import Api
+from compat.duel.recording import add
 from compat.oracle.profiles import ORACLES_OF
 from compat.oracles.debian_root import Unavailable
 from compat.oracles.oracle import ORACLES
@@ -58,7 +58,7 @@ def main() -> int:
     with _brokers(oracles, profile) as (ours, theirs):
         tally = _campaign(ours, theirs, number, options)
     if options.record:
-        recorded.save(options.oracle, tally.agreed)
+        add(tally.agreed, options.oracle)
     return 1 if tally.found else 0
 
 
@@ -90,16 +90,17 @@ def _campaign(ours: AmqpBroker, theirs: list[RabbitMQ], number: int, options: ar
     with forking.Manager() as manager:
         known, reports = manager.dict(), manager.Queue()
         share = -(-options.programs // options.workers)
+        # A record is of programs that agree, and needs no small one that differs.
+        phases = (Phase.generate,) if options.record else (Phase.generate, Phase.shrink)
         workers = [
             forking.Process(
-                target=_work, args=(ours, theirs, worker, number, share, known, reports), name=str(worker), daemon=True
+                target=_work,
+                args=(ours, theirs, worker, number, share, known, reports, phases),
+                name=str(worker),
+                daemon=True,
             )
             for worker in range(options.workers)
         ]
-        # One after the other: RabbitMQ 4.0 refuses a user that several requests add at once.
-        for worker in range(options.workers):
-            for api in (Api(ours), *map(Api, theirs)):
-                prepare(api, f"duel{worker}")
         for process in workers:
             process.start()
         for tally in _reported(reports, len(workers)):
@@ -134,13 +135,17 @@ def _work(
     count: int,
     known: MutableMapping[str, int],
     reports: Any,
+    phases: tuple[Phase, ...],
 ) -> None:
     """Judge a share of the programs in a vhost of its own."""
     try:
         vhost = f"duel{worker}"
         corners = [Corner(broker, vhost, Pace(), ours.profile) for broker in theirs]
-        judge = Judge(Corner(ours, vhost, OWN, ours.profile), corners, worker)
-        search(judge, f"{number}.{worker}", count, known, reports.put)
+        own = Corner(ours, vhost, OWN, ours.profile)
+        for corner in (own, *corners):
+            corner.prepare()
+        judge = Judge(own, corners, worker)
+        search(judge, f"{number}.{worker}", count, known, reports.put, phases)
     finally:
         reports.put(None)
 

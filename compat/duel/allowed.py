@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from pamqp.commands import Basic, Queue
 
-from compat.duel.http_steps import PERMISSIONS, USER
-from compat.duel.steps import Call, Http, Program
+from amqp_broker.conformance.duel.http_steps import PERMISSIONS, USER
+from amqp_broker.conformance.duel.steps import Call, Http, Program
 
 
 @dataclass(frozen=True)
@@ -75,8 +75,9 @@ def _is_remembered(program: Program, theirs: Sequence[str], ours: Sequence[str])
 
     A channel of RabbitMQ remembers what it was permitted until it has rested for a second or more.
     """
+    user = USER.removeprefix("{prefix}")
     has_changed = any(isinstance(step, Http) and step.path == PERMISSIONS for step in program)
-    refused = [line for line in ours if "ACCESS_REFUSED" in line and f"refused for user '{USER}'" in line]
+    refused = [line for line in ours if "ACCESS_REFUSED" in line and f"refused for user '{user}'" in line]
     return has_changed and any(line not in theirs for line in refused)
 
 

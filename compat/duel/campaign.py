@@ -11,10 +11,10 @@ from pathlib import Path
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis.database import DirectoryBasedExampleDatabase
 
+from amqp_broker.conformance.duel.player import Lines
+from amqp_broker.conformance.duel.steps import Program
 from compat.duel.judge import AGREES, DIFFERS, Judge, Verdict
 from compat.duel.programs import programs
-from compat.duel.recorded import Recorded
-from compat.duel.steps import Program
 
 DATABASE = Path(".cache/duel")
 # Programs of one search. It ends with the first difference, and the next search has another seed.
@@ -39,7 +39,7 @@ class Tally:
 
     outcomes: Counter[str] = field(default_factory=Counter)
     found: list[Verdict] = field(default_factory=list)
-    agreed: list[Recorded] = field(default_factory=list)
+    agreed: list[tuple[Program, list[Lines]]] = field(default_factory=list)
 
     @property
     def programs(self) -> int:
@@ -108,21 +108,26 @@ class Search:
                 verdict = Verdict(REPEATED)
             else:
                 self._shrinks_until, self._kind = time.monotonic() + SHRINK_S, verdict.kind
-        elif verdict.outcome == AGREES:
-            self.tally.agreed.append(Recorded(program, verdict.windows))
+        elif verdict.outcome == AGREES and verdict.windows:
+            self.tally.agreed.append((program, verdict.windows))
         self.tally.outcomes[verdict.outcome] += 1
         return verdict
 
 
 def search(
-    judge: Judge, name: str, count: int, known: MutableMapping[str, int], report: Callable[[Tally], None]
+    judge: Judge,
+    name: str,
+    count: int,
+    known: MutableMapping[str, int],
+    report: Callable[[Tally], None],
+    phases: tuple[Phase, ...] = (Phase.generate, Phase.shrink),
 ) -> None:
     """Judge the programs of a seed; report after each search."""
     done, turn = 0, 0
     while done < count:
         tally = Tally()
-        phases = (Phase.generate, Phase.shrink) if turn else (Phase.reuse, Phase.generate, Phase.shrink)
-        found = Search(judge, tally, known).run(f"{name}.{turn}", min(BATCH, count - done), phases)
+        chosen = phases if turn else (Phase.reuse, *phases)
+        found = Search(judge, tally, known).run(f"{name}.{turn}", min(BATCH, count - done), chosen)
         if found is not None:
             tally.found.append(found)
         turn += 1

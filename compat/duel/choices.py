@@ -6,8 +6,8 @@ from typing import Any, TypeVar
 
 from hypothesis import strategies as st
 
+from amqp_broker.conformance.duel.steps import At, Name
 from amqp_broker.conformance.wire import Field
-from compat.duel.steps import At, Name
 
 Value = TypeVar("Value")
 
@@ -38,8 +38,9 @@ QUEUE_FLAGS: st.SearchStrategy[dict[str, bool]] = weighted(
 )
 ARGUMENTS_COUNT = weighted((0, 2), (1, 3), (2, 3), (3, 1))
 
+DEAD_LETTERS_TO_Q1: dict[str, Any] = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": Q1}
 _DEAD_LETTER: list[tuple[dict[str, Any], int]] = [
-    ({"x-dead-letter-exchange": "", "x-dead-letter-routing-key": Q1}, 5),
+    (DEAD_LETTERS_TO_Q1, 5),
     ({"x-dead-letter-exchange": "", "x-dead-letter-routing-key": Q0}, 1),
     ({"x-dead-letter-exchange": X0}, 2),
     ({"x-dead-letter-exchange": ""}, 1),
@@ -70,8 +71,9 @@ _OF_KIND: dict[str, list[tuple[dict[str, Any], int]]] = {
         ({"x-dead-letter-strategy": "at-least-once", "x-overflow": "reject-publish"}, 2),
         ({"x-delayed-retry-type": "all", "x-delayed-retry-min": SHORT_MS}, 1),
         ({"x-delayed-retry-type": "failed", "x-delayed-retry-min": SHORT_MS}, 1),
+        ({"x-consumer-timeout": SHORT_MS}, 1),
     ],
-    "stream": [({"x-max-length-bytes": 20_000}, 1), ({"x-max-age": "1D"}, 1)],
+    "stream": [({"x-max-length-bytes": 20_000_000}, 1), ({"x-max-age": "1D"}, 1)],
 }
 _OF_KIND[""] = _OF_KIND["classic"]
 ARGUMENTS = {kind: weighted(*choices) for kind, choices in _OF_KIND.items()}
@@ -164,7 +166,7 @@ CONSUME_FLAGS: st.SearchStrategy[dict[str, Any]] = weighted(
     ({"exclusive": True}, 1),
     ({"arguments": {"x-priority": 1}}, 1),
     ({"arguments": {"x-priority": -1}}, 1),
-    ({"arguments": {"x-stream-offset": "first"}}, 1),
+    *(({"arguments": {"x-stream-offset": offset}}, 1) for offset in ("first", "last", "next", 1)),
     ({"nowait": True}, 1),
 )
 PREFETCHES = weighted((1, 4), (2, 3), (3, 2), (0, 1))
@@ -213,4 +215,58 @@ ACK_MODES = weighted(
     ("ack_requeue_false", 3), ("ack_requeue_true", 3), ("reject_requeue_false", 1), ("reject_requeue_true", 1)
 )
 NAME_PATTERNS = weighted((".*", 3), ("", 2), ("^{prefix}q0$", 2), ("^{prefix}(q0|x0)", 1), ("^amq", 1))
+KEY_PATTERNS = weighted((".*", 2), ("^k$", 3), ("^k[.]", 2), ("", 1))
 LIMITS = weighted(("max-queues", 3), ("max-connections", 1))
+
+# --- Themes: the first queue of a program of one subject, and the properties of its messages
+
+NOTHING: st.SearchStrategy[dict[str, Any]] = st.just({})
+
+EXPIRING: st.SearchStrategy[dict[str, Any]] = weighted(
+    ({"x-message-ttl": SHORT_MS}, 4),
+    ({"x-message-ttl": LONG_MS}, 1),
+    ({"x-expires": SHORT_MS}, 2),
+    ({"x-message-ttl": SHORT_MS, **DEAD_LETTERS_TO_Q1}, 3),
+    (DEAD_LETTERS_TO_Q1, 2),
+)
+EXPIRATIONS: st.SearchStrategy[dict[str, Any]] = weighted(
+    ({}, 4),
+    ({"expiration": str(SHORT_MS)}, 4),
+    ({"expiration": str(LONG_MS)}, 2),
+    ({"expiration": "0"}, 1),
+    ({"expiration": str(SHORT_MS), "headers": {"CC": [Q1]}}, 1),
+)
+SHORT_LIMITS: st.SearchStrategy[dict[str, Any]] = weighted(
+    *(
+        ({**limit, **more}, 1)
+        for limit in ({"x-max-length": 1}, {"x-max-length": 2}, {"x-max-length": 3}, {"x-max-length-bytes": 4})
+        for more in ({}, {"x-overflow": "reject-publish"}, DEAD_LETTERS_TO_Q1)
+    )
+)
+PRIORITIZING: st.SearchStrategy[dict[str, Any]] = weighted(({"x-max-priority": 5}, 3), ({"x-max-priority": 2}, 1))
+PRIORITIES: st.SearchStrategy[dict[str, Any]] = weighted(
+    *(({"priority": priority}, 1) for priority in (0, 1, 3, 4, 5, 9)), ({}, 1)
+)
+DYING: st.SearchStrategy[dict[str, Any]] = weighted(
+    (DEAD_LETTERS_TO_Q1, 3),
+    ({"x-dead-letter-exchange": "", "x-dead-letter-routing-key": Q0}, 3),
+    ({**DEAD_LETTERS_TO_Q1, "x-delivery-limit": 1}, 2),
+    ({**DEAD_LETTERS_TO_Q1, "x-message-ttl": 0}, 1),
+    ({"x-dead-letter-exchange": ""}, 1),
+    ({"x-dead-letter-exchange": X0}, 2),
+)
+COPIES: st.SearchStrategy[dict[str, Any]] = weighted(
+    ({}, 4), ({"headers": {"CC": [Q1], "h": 1}}, 2), ({"headers": {"BCC": [Q1]}}, 1), ({"expiration": str(LONG_MS)}, 1)
+)
+SINGLE: st.SearchStrategy[dict[str, Any]] = weighted(({"x-single-active-consumer": True}, 1))
+
+
+def permitted(arguments: dict[str, Any], kind: str) -> dict[str, Any]:
+    """Return the arguments that a queue of this type may have."""
+    if kind == "stream":
+        return {}
+    return {name: value for name, value in arguments.items() if _is_permitted(name, kind)}
+
+
+def _is_permitted(name: str, kind: str) -> bool:
+    return name != ("x-max-priority" if kind == "quorum" else "x-delivery-limit")

@@ -5,14 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import count, zip_longest
 
+from amqp_broker.conformance.api_client import HttpApi
+from amqp_broker.conformance.duel.http_steps import EVERYTHING
+from amqp_broker.conformance.duel.player import Lines, Pace, Player
+from amqp_broker.conformance.duel.steps import Program
+from amqp_broker.conformance.duel.watching import Observer, WatchedLab
+from amqp_broker.conformance.terms import Terms
 from amqp_broker.settings.profiles import DEFAULT
 from compat.brokers import AmqpBroker
-from compat.duel.allowed import is_allowed
-from compat.duel.player import Lines, Pace, Player
-from compat.duel.steps import Program
-from compat.duel.watching import Observer
+from compat.duel.allowed import is_allowed, normalized
 from compat.oracles.rabbitmq import RabbitMQ
 
 # A program that differs is played again at each of these paces. Where deadlines pass between other steps at another
@@ -20,6 +24,7 @@ from compat.oracles.rabbitmq import RabbitMQ
 SLOW = tuple(Pace(step_s=step_s, quiet_s=0.05) for step_s in (0.06, 0.04, 0.1))
 # amqp-broker is at rest when two looks are equal.
 OWN = Pace(quiet_s=0.0)
+SILENCE_S = 10.0
 
 # All oracles answer so; each differs alike; a broker itself answers differently; only without time to rest; where
 # two oracles are compared, each differs elsewhere; and a difference that is allowed.
@@ -31,14 +36,25 @@ class Corner:
     """A broker with a vhost for one judge."""
 
     def __init__(self, broker: AmqpBroker | RabbitMQ, vhost: str, pace: Pace, profile: str = DEFAULT) -> None:
+        self.broker = broker
         self.pace = pace
-        self.observer = Observer(broker, vhost, profile)
+        self.api = HttpApi(f"http://{broker.host}:{broker.management_port}", broker.user, broker.password)
+        self.terms = Terms(vhost=vhost, silence_s=SILENCE_S, api=self.api)
+        self.observer = Observer(broker, self.terms)
+        # The profile of amqp-broker that is compared, at each broker.
+        self._normalize = partial(normalized, profile=profile)
+
+    def prepare(self) -> None:
+        """Add the vhost."""
+        for path, body in ((f"vhosts/{self.terms.vhost}", None), (f"permissions/{self.terms.vhost}/guest", EVERYTHING)):
+            assert self.api.ask("PUT", path, body).status < 300
 
     def play(
         self, program: Program, prefix: str, expected: list[Lines] | None = None, pace: Pace | None = None
     ) -> Player:
         """Play a program and remove its objects."""
-        player = Player(self.observer, prefix, pace or self.pace)
+        lab = WatchedLab(self.broker, self.terms, prefix)
+        player = Player(lab, self.observer, pace or self.pace, self._normalize)
         try:
             player.play(program, expected)
         finally:
@@ -55,7 +71,7 @@ class Verdict:
     theirs: Lines = field(default_factory=list)
     ours: Lines = field(default_factory=list)
     source: str = ""
-    # Of a program that agrees, all windows.
+    # Of a program that agrees, all windows, unless something is left out of them.
     windows: list[Lines] = field(default_factory=list)
 
     @property
@@ -92,12 +108,13 @@ class Judge:
     def judge(self, program: Program) -> Verdict:
         """Judge a program: it agrees, it differs each time, or a reason against a judgement is found."""
         prefix = next(self._prefixes)
-        ours = self.ours.play(program, prefix).windows
+        own = self.ours.play(program, prefix)
         indexes = set()
         for corner in self.theirs:
-            index = _first_difference(corner.play(program, prefix, ours).windows, ours)
+            their = corner.play(program, prefix, own.windows)
+            index = _first_difference(their.windows, own.windows)
             if index is None:
-                return Verdict(AGREES, windows=ours)
+                return Verdict(AGREES, windows=[] if own.is_normalized or their.is_normalized else own.windows)
             indexes.add(index)
         if len(indexes) > 1:
             return Verdict(BETWEEN)

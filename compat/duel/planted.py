@@ -1,4 +1,4 @@
-"""amqp-broker with a bug that the simulation plants: `python -m compat.duel.planted NAME serve …`."""
+"""amqp-broker with a bug, of the simulation or of `unmended.py`: `python -m compat.duel.planted NAME serve …`."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from compat.brokers import AmqpBroker
+from compat.duel.unmended import UNMENDED, Plant
 
 SIMULATION = "tests.simulation"
 
@@ -28,16 +29,18 @@ class PlantedBroker(AmqpBroker):
 
 def bugs() -> dict[str, str]:
     """Return all bugs by name, each with the module that plants it."""
-    planting = import_module(f"{SIMULATION}.planting")
+    return {name: function.__module__.rpartition(".")[2] for name, function in _plants().items()}
+
+
+def _plants() -> dict[str, Plant]:
     for file in sorted(Path("tests/simulation").glob("bugs_in_*.py")):
         import_module(f"{SIMULATION}.{file.stem}")
-    return {name: function.__module__.rpartition(".")[2] for name, function in planting.PLANTS.items()}
+    return {**import_module(f"{SIMULATION}.planting").PLANTS, **UNMENDED}
 
 
 def main() -> None:
     name = sys.argv.pop(1)
-    bugs()
-    import_module(f"{SIMULATION}.planting").PLANTS[name](pytest.MonkeyPatch())
+    _plants()[name](pytest.MonkeyPatch())
     runpy.run_module("amqp_broker", run_name="__main__")
 
 

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from hypothesis import strategies as st
 from pamqp import commands
 from pamqp.commands import Basic, Confirm, Exchange, Queue, Tx
 
+from amqp_broker.conformance.duel.http_steps import COUNTS, EVERYTHING, PERMISSIONS, TOPIC_PERMISSIONS
+from amqp_broker.conformance.duel.steps import At, Call, End, Http, Program, Publish, Settle, Step, Wait
 from amqp_broker.conformance.wire import Method
 from compat.duel import choices
-from compat.duel.http_steps import EVERYTHING, PERMISSIONS
-from compat.duel.steps import At, Call, End, Http, Program, Publish, Settle, Step, Wait
 
 # Steps of a list, some of which are none; an average list has 40.
 LIST_MIN, LIST_MAX = 20, 60
+# Fewer steps where time passes, so that it passes in waits most of all.
+TIMED_MAX = 35
 WAIT_MS = choices.SHORT_MS + 500
 
 Draw = st.DrawFn
@@ -25,24 +29,36 @@ Options = Mapping[str, Any]
 
 def _declare_queue(draw: Draw, at: At, queue: str | None = None) -> Step:
     kind = draw(choices.KINDS)
+    odd = draw(choices.ODD_ARGUMENTS) if queue is None and draw(choices.SELDOM) else {}
+    return _declaration(draw, at, draw(choices.QUEUES) if queue is None else queue, kind, odd)
+
+
+def _declaration(draw: Draw, at: At, queue: str, kind: str, certain: Options) -> Step:
     arguments: dict[str, Any] = {"x-queue-type": kind} if kind else {}
     for _ in range(draw(choices.ARGUMENTS_COUNT)):
         arguments |= draw(choices.ARGUMENTS[kind])
-    if queue is None and draw(choices.SELDOM):
-        arguments |= draw(choices.ODD_ARGUMENTS)
-    fields = {"queue": draw(choices.QUEUES) if queue is None else queue, **draw(choices.QUEUE_FLAGS)}
+    arguments |= certain
+    fields = {"queue": queue, **draw(choices.QUEUE_FLAGS)}
     return Call(at, Queue.Declare, {"durable": False, **fields, **({"arguments": arguments} if arguments else {})})
 
 
-def _publish(draw: Draw, at: At) -> Step:
-    options: dict[str, Any]
-    if draw(choices.SELDOM):
-        options = {"exchange": draw(choices.EXCHANGES), "routing_key": draw(choices.KEYS)}
-    else:
-        options = {"routing_key": draw(choices.QUEUES)}
-    options |= draw(choices.FLAGS)
-    options |= draw(choices.PROPERTIES)
-    return Publish(at, options, *draw(choices.COUNTS_AND_SIZES))
+def _publishing(properties: st.SearchStrategy[dict[str, Any]], is_routed: st.SearchStrategy[bool]) -> Make:
+    """Return a maker of publishes, to an exchange or to a queue."""
+
+    def make(draw: Draw, at: At) -> Step:
+        options: dict[str, Any]
+        if draw(is_routed):
+            options = {"exchange": draw(choices.EXCHANGES), "routing_key": draw(choices.KEYS)}
+        else:
+            options = {"routing_key": draw(choices.QUEUES)}
+        options |= draw(choices.FLAGS)
+        options |= draw(properties)
+        return Publish(at, options, *draw(choices.COUNTS_AND_SIZES))
+
+    return make
+
+
+_publish = _publishing(choices.PROPERTIES, choices.SELDOM)
 
 
 def _settle(draw: Draw, at: At) -> Step:
@@ -80,7 +96,9 @@ def _policy(draw: Draw, at: At) -> Step:
     if draw(choices.SELDOM):
         return Http("DELETE", path)
     definition = draw(choices.OPERATOR_DEFINITIONS if is_operators else choices.DEFINITIONS)
-    body = {"pattern": draw(choices.PATTERNS), "definition": definition, "apply-to": draw(choices.APPLY_TO)}
+    # Octets are not limited in streams, which RabbitMQ shortens by whole segments only.
+    apply_to = "quorum_queues" if "max-length-bytes" in definition else draw(choices.APPLY_TO)
+    body = {"pattern": draw(choices.PATTERNS), "definition": definition, "apply-to": apply_to}
     # No two are equal: RabbitMQ takes any of equal ones.
     return Http("PUT", path, {**body, "priority": number + 2 * draw(choices.HALF)})
 
@@ -95,8 +113,22 @@ def _http_get(draw: Draw, at: At) -> Step:
     return Http("POST", f"queues/{{vhost}}/{{prefix}}{draw(choices.QUEUES)}/get", body)
 
 
+def _http_counts(draw: Draw, at: At) -> Step:
+    return Http("GET", f"queues/{{vhost}}/{{prefix}}{draw(choices.QUEUES)}?columns={COUNTS}")
+
+
 def _permissions(draw: Draw, at: At) -> Step:
+    if draw(choices.SELDOM):
+        return Http("DELETE", PERMISSIONS)
     return Http("PUT", PERMISSIONS, {verb: draw(choices.NAME_PATTERNS) for verb in EVERYTHING})
+
+
+def _topic_permissions(draw: Draw, at: At) -> Step:
+    if draw(choices.SELDOM):
+        return Http("DELETE", TOPIC_PERMISSIONS)
+    exchange = f"{{prefix}}{draw(choices.EXCHANGES)}"
+    patterns = {verb: draw(choices.KEY_PATTERNS) for verb in ("write", "read")}
+    return Http("PUT", TOPIC_PERMISSIONS, {"exchange": exchange, **patterns})
 
 
 def _limit(draw: Draw, at: At) -> Step:
@@ -129,58 +161,133 @@ def _binding(method: Method, **strategies: Any) -> Make:
 
 _OF_QUEUE = {"queue": choices.QUEUES, "exchange": choices.EXCHANGES}
 _OF_EXCHANGE = {"destination": choices.EXCHANGES, "source": choices.EXCHANGES}
+_bind, _unbind = _binding(Queue.Bind, **_OF_QUEUE), _binding(Queue.Unbind, **_OF_QUEUE)
+_bind_exchange, _unbind_exchange = _binding(Exchange.Bind, **_OF_EXCHANGE), _binding(Exchange.Unbind, **_OF_EXCHANGE)
+_get = _call(Basic.Get, queue=choices.QUEUES, no_ack=choices.SELDOM)
+_cancel = _call(Basic.Cancel, consumer_tag=choices.TAGS)
+_recover = _call(Basic.Recover, requeue=choices.OFTEN)
+_tx_select, _tx_commit, _tx_rollback = _call(Tx.Select), _call(Tx.Commit), _call(Tx.Rollback)
+_purge = _call(Queue.Purge, queue=choices.QUEUES)
+_delete_queue = _call(Queue.Delete, queue=choices.QUEUES, if_unused=choices.HALF, if_empty=choices.HALF)
+_delete_exchange = _call(Exchange.Delete, exchange=choices.EXCHANGES, if_unused=choices.HALF)
+_close_channel = _call(commands.Channel.Close, reply_code=200)
+# No step is the simplest one.
 _MAKERS: list[tuple[Make | None, int]] = [
     (None, 30),
     (_publish, 60),
     (_settle, 48),
     (_consume, 30),
-    (_call(Basic.Get, queue=choices.QUEUES, no_ack=choices.SELDOM), 18),
+    (_get, 18),
     (_declare_queue, 10),
     (_qos, 15),
-    (_binding(Queue.Bind, **_OF_QUEUE), 15),
+    (_bind, 15),
     (_declare_exchange, 10),
-    (_call(Basic.Cancel, consumer_tag=choices.TAGS), 10),
-    (_call(Basic.Recover, requeue=choices.OFTEN), 5),
+    (_cancel, 10),
+    (_recover, 5),
     (_call(Confirm.Select), 8),
-    (_call(Tx.Select), 2),
-    (_call(Tx.Commit), 3),
-    (_call(Tx.Rollback), 2),
-    (_call(Queue.Purge, queue=choices.QUEUES), 4),
+    (_tx_select, 2),
+    (_tx_commit, 3),
+    (_tx_rollback, 2),
+    (_purge, 4),
     (_call(Queue.Declare, queue=choices.QUEUES, passive=True), 2),
     (_call(Exchange.Declare, exchange=choices.EXCHANGES, exchange_type="fanout", passive=True), 1),
-    (_binding(Queue.Unbind, **_OF_QUEUE), 3),
-    (_binding(Exchange.Bind, **_OF_EXCHANGE), 3),
-    (_binding(Exchange.Unbind, **_OF_EXCHANGE), 2),
-    (_call(Queue.Delete, queue=choices.QUEUES, if_unused=choices.HALF, if_empty=choices.HALF), 3),
-    (_call(Exchange.Delete, exchange=choices.EXCHANGES, if_unused=choices.HALF), 2),
-    (_call(commands.Channel.Close, reply_code=200), 6),
+    (_unbind, 3),
+    (_bind_exchange, 3),
+    (_unbind_exchange, 2),
+    (_delete_queue, 3),
+    (_delete_exchange, 2),
+    (_close_channel, 6),
     (_end, 8),
     (_wait, 1),
     (_policy, 5),
     (_http_publish, 2),
     (_http_get, 2),
+    (_http_counts, 1),
     (_permissions, 2),
+    (_topic_permissions, 1),
     (_limit, 1),
 ]
-MAKERS = choices.weighted(*_MAKERS)
+
+
+_HTTP = (_policy, _http_publish, _http_get, _http_counts, _permissions, _topic_permissions, _limit)
+
+
+@dataclass(frozen=True)
+class Theme:
+    """A subject of programs: some steps are frequent. The first queue and the messages have certain values."""
+
+    # The factors of the makers' weights.
+    more: Mapping[Make, int] = field(default_factory=dict)
+    kind: str = ""
+    arguments: st.SearchStrategy[dict[str, Any]] = choices.NOTHING
+    properties: st.SearchStrategy[dict[str, Any]] = choices.PROPERTIES
+    # Few publishes go to queues directly.
+    is_routing: bool = False
+    needs_http: bool = False
+    steps_max: int = LIST_MAX
+
+    @cached_property
+    def steps(self) -> st.SearchStrategy[list[Step | None]]:
+        return self._steps_of(_MAKERS)
+
+    @cached_property
+    def steps_without_http(self) -> st.SearchStrategy[list[Step | None]]:
+        return self._steps_of([(make, weight) for make, weight in _MAKERS if make not in _HTTP])
+
+    def _steps_of(self, weights: list[tuple[Make | None, int]]) -> st.SearchStrategy[list[Step | None]]:
+        publish = _publishing(self.properties, choices.OFTEN if self.is_routing else choices.SELDOM)
+        makers = [
+            (publish if make is _publish else make, weight * (self.more.get(make, 1) if make else 1))
+            for make, weight in weights
+        ]
+        return st.lists(_steps(choices.weighted(*makers)), min_size=LIST_MIN, max_size=self.steps_max)
 
 
 @st.composite
-def steps(draw: Draw) -> Step | None:
+def _steps(draw: Draw, makers: st.SearchStrategy[Make | None]) -> Step | None:
     """Draw a step; hypothesis replaces a needless one by None."""
-    make = draw(MAKERS)
+    make = draw(makers)
     return None if make is None else make(draw, draw(choices.ATS))
 
 
-STEPS = steps()
+_ROUTING = {_bind: 3, _unbind: 6, _declare_exchange: 3, _bind_exchange: 5, _unbind_exchange: 4, _delete_queue: 4}
+THEMES = choices.weighted(
+    (Theme(), 10),
+    (Theme({_wait: 25}, arguments=choices.EXPIRING, properties=choices.EXPIRATIONS, steps_max=TIMED_MAX), 2),
+    (Theme({_policy: 3, _settle: 2}, arguments=choices.SHORT_LIMITS), 3),
+    (Theme({_recover: 2}, arguments=choices.PRIORITIZING, properties=choices.PRIORITIES), 2),
+    (Theme({_settle: 3, _get: 2}, arguments=choices.DYING, properties=choices.COPIES), 5),
+    (Theme({_consume: 2, _cancel: 3, _end: 2, _close_channel: 2}, arguments=choices.SINGLE), 1),
+    (Theme({_tx_select: 5, _tx_commit: 5, _tx_rollback: 5, _recover: 2}), 1),
+    (Theme({**_ROUTING, _delete_exchange: 3}, is_routing=True), 2),
+    (Theme({_policy: 10, _wait: 4}, needs_http=True, steps_max=TIMED_MAX), 1),
+    (Theme({_consume: 2, _cancel: 2}, kind="stream"), 1),
+    (
+        Theme(
+            {_permissions: 8, _topic_permissions: 20, _limit: 6, _declare_exchange: 2}, is_routing=True, needs_http=True
+        ),
+        1,
+    ),
+)
 QUEUE_COUNTS = choices.weighted(((choices.Q0,), 2), ((choices.Q0, choices.Q1), 4), ((choices.Q1, choices.Q0), 1))
 
 
 @st.composite
 def programs(draw: Draw) -> Program:
     """Draw a program, which begins with queues and consumers."""
-    begun = [_declare_queue(draw, At(), queue) for queue in draw(QUEUE_COUNTS)]
+    theme = draw(THEMES)
+    begun = [_declared(draw, At(), queue, theme) for queue in draw(QUEUE_COUNTS)]
     for at in draw(choices.CONSUMERS):
         begun += [_qos(draw, at), _consume(draw, at)]
-    drawn = draw(st.lists(STEPS, min_size=LIST_MIN, max_size=LIST_MAX))
+    # A broker whose HTTP API is not asked can be compared by those without requests.
+    is_without_http = not theme.needs_http and draw(choices.OFTEN)
+    drawn = draw(theme.steps_without_http if is_without_http else theme.steps)
     return (*begun, *(step for step in drawn if step is not None))
+
+
+def _declared(draw: Draw, at: At, queue: str, theme: Theme) -> Step:
+    """Return the declaration of a queue at the beginning; the first one is of the theme."""
+    if queue != choices.Q0:
+        return _declare_queue(draw, at, queue)
+    kind = theme.kind or draw(choices.KINDS)
+    return _declaration(draw, at, queue, kind, choices.permitted(draw(theme.arguments), kind))

@@ -8,16 +8,14 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
+from amqp_broker.conformance.duel.program_records import from_json, to_json
+from amqp_broker.conformance.duel.steps import Program
 from amqp_broker.settings.profiles import DEFAULT
 from compat.brokers import AmqpBroker
 from compat.duel.campaign import Search, Tally
-from compat.duel.http_steps import prepare
 from compat.duel.judge import OWN, Corner, Judge
 from compat.duel.planted import PlantedBroker
 from compat.duel.programs import programs
-from compat.duel.recorded import from_json, to_json
-from compat.duel.steps import Program
-from compat.management.http_asking import Api
 
 VHOST = "duel"
 
@@ -32,9 +30,10 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AmqpBroker]:
 def found_in(planted: PlantedBroker, sound: AmqpBroker, count: int) -> str:
     """Return the scenario that shows the bug."""
     with planted.running():
-        for broker in (planted, sound):
-            prepare(Api(broker), VHOST)
-        judge = Judge(Corner(planted, VHOST, OWN), [Corner(sound, VHOST, OWN)], 0)
+        corners = [Corner(broker, VHOST, OWN) for broker in (planted, sound)]
+        for corner in corners:
+            corner.prepare()
+        judge = Judge(corners[0], corners[1:], 0)
         verdict = Search(judge, Tally(), {}).run("1", count, (Phase.generate, Phase.shrink))
     return verdict.source if verdict else ""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from compat.configured.suite import CONFIGURED
 from compat.ctl.suite import CTL
 from compat.definitions.suite import DEFINITIONS
-from compat.differential.suite import WIRE
+from compat.differential.suite import HTTP, WIRE
 from compat.management.suite import MANAGEMENT
 from compat.management_admin.suite import MANAGEMENT_ADMIN
 from compat.message_stats.suite import MESSAGE_STATS
@@ -17,7 +17,7 @@ from compat.tls.suite import TLS
 SUITES: dict[str, Suite] = {
     suite.name: suite
     for suite in (
-        *(WIRE, CTL, RABBITMQ_CONF, CONFIGURED, DEFINITIONS, TLS),
+        *(WIRE, HTTP, CTL, RABBITMQ_CONF, CONFIGURED, DEFINITIONS, TLS),
         *(MANAGEMENT, MANAGEMENT_ADMIN, MESSAGE_STATS, PROMETHEUS),
     )
 }

@@ -5,9 +5,12 @@ from __future__ import annotations
 import pytest
 from pamqp.commands import Queue
 
+from amqp_broker.conformance.api_client import HttpApi
 from amqp_broker.conformance.lab import SCENARIOS, STOPPED, Lab, Scenario, add, run, scenario
 from amqp_broker.conformance.received import Stopped
+from amqp_broker.conformance.terms import NO_API, Skipped, Terms
 from tests.conformance.broker_under_test import BrokerUnderTest, transcript
+from tests.running import RunningServer
 
 
 def test_names_are_those_of_the_run_and_shown_without_its_prefix(broker: BrokerUnderTest) -> None:
@@ -76,3 +79,27 @@ def test_two_scenarios_of_one_name_are_a_mistake() -> None:
 
 def test_a_run_returns_lines(broker: BrokerUnderTest) -> None:
     assert run(Scenario("x", "area", lambda lab: lab.transcript.record("line")), broker) == "line\n"
+
+
+def test_requests_over_http_are_shown_without_the_names_of_the_run() -> None:
+    def asks(lab: Lab) -> None:
+        queue = lab.name("q")
+        lab.http("PUT", f"queues/{{vhost}}/{queue}", {"durable": True})
+        lab.http("GET", "queues/{vhost}/{prefix}q?disable_stats=true&columns=name,vhost")
+
+    with RunningServer(management=True, management_port=0, default_vhost="team a") as server:
+        api = HttpApi(server.management_url, "guest", "guest")
+        lines = run(
+            Scenario("x", "area", asks), BrokerUnderTest(server.port), Terms(vhost="team a", api=api)
+        ).splitlines()
+    assert lines == [
+        'lab> PUT queues/{vhost}/q {"durable": true}',
+        "lab< 201 null",
+        "lab> GET queues/{vhost}/{prefix}q?disable_stats=true&columns=name,vhost",
+        'lab< 200 {"name": "q", "vhost": "/"}',
+    ]
+
+
+def test_a_scenario_is_skipped_without_the_http_api(broker: BrokerUnderTest) -> None:
+    with pytest.raises(Skipped, match=NO_API):
+        Lab(broker).http("GET", "whoami")

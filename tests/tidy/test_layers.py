@@ -210,6 +210,7 @@ LAYERS = {
     # It reads the events of the trace as data, so that it works beside any broker.
     "pipeline": Layer(set(), {"asyncio", "socket", "lmdb", "aiohttp"}),
     "conformance": Layer(set(), {"asyncio", "lmdb", "aiohttp"}),
+    "conformance/duel": Layer({"conformance"}, {"asyncio", "lmdb", "aiohttp"}),
     "cli": Layer({"management/documents", "control", "exit_codes", "light_typing"}, HEAVY | {"click"}),
     "cli/rabbitmq": Layer(
         {"amqp", "management/documents", "settings", "cli", "exit_codes", "light_typing"},
@@ -226,6 +227,7 @@ LAYERS = {
             "cli/rabbitmq",
             "compare",
             "conformance",
+            "conformance/duel",
             "demo",
             "exit_codes",
             "implementation",
@@ -285,9 +287,7 @@ CIRCLES = (
         "channel_pair connection_pair gets",
         "a connection of the comparison has channels, and a channel its connection",
     ),
-    Circle(
-        "conformance", "scenario_channel scenario_connection", "a connection has channels, and a channel its connection"
-    ),
+    Circle("conformance", "scenario_channel scenario_connection", "a connection has channels, and each its connection"),
     Circle("testing", "embedded_broker embedded_vhost", "an embedded broker lends vhosts, which act through it"),
 )
 

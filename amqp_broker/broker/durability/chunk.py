@@ -45,6 +45,8 @@ _BODY_SIZE_AT: Final = _FRAME_START.size
 _CONTENT_TYPE: Final = 1 << 15
 _CONTENT_ENCODING: Final = 1 << 14
 _HEADERS: Final = 1 << 13
+# The same in the first octet of the flags.
+HEADERS_FLAG: Final = _HEADERS >> 8
 
 
 class ChunkHead(NamedTuple):
@@ -89,10 +91,30 @@ class Filter(NamedTuple):
         return self.matches_unfiltered if value is None else value in self.values
 
 
+def without_nested_headers(message: Message) -> Message:
+    """Return the message without headers that are tables or arrays. CC and those that begin with x- stay.
+
+    The properties of an application in AMQP 1.0 are simple (mc_amqpl.erl, supported_header_value_type).
+    """
+    if b"F" not in message.property_list and b"A" not in message.property_list:
+        return message
+    properties = message.properties()
+    headers = properties.headers or {}
+    kept = {
+        key: value
+        for key, value in headers.items()
+        if not isinstance(value, (dict, list)) or key.startswith("x-") or (key == "CC" and isinstance(value, list))
+    }
+    if len(kept) == len(headers):
+        return message
+    properties.headers = kept
+    return message.with_properties(properties)
+
+
 def filter_value(message: Message) -> str | None:
     """Return the header x-stream-filter-value; None if it is missing or not a string."""
     content = message.content
-    if not content[HEADER_START_BYTES] & 0x20 or _FILTER_KEY not in message.property_list:
+    if not content[HEADER_START_BYTES] & HEADERS_FLAG or _FILTER_KEY not in message.property_list:
         return None
     value = (message.properties().headers or {}).get(FILTER_HEADER)
     return value if isinstance(value, str) else None

@@ -235,6 +235,11 @@ class Queue:
         """Number of consumers as declare-ok has it."""
         return len(self.consumers)
 
+    @property
+    def reported_consumer_count(self) -> int:
+        """Number of consumers as the HTTP API and the metrics have it."""
+        return len(self.consumers)
+
     @abstractmethod
     def return_to_head(self, position: int, message: Message) -> None:
         """Return the message that was pulled last, undelivered."""

@@ -33,11 +33,8 @@ if TYPE_CHECKING:
 class QuorumQueue(BacklogQueue[QuorumBacklog]):
     """A quorum queue; `counts` has how often its messages were returned, `retries` those that wait after a return,
     `dead_letters` those that wait for their targets, `publishers` those that it refuses. `pulled` are the positions of
-    messages that basic.get has delivered and nothing has settled yet, `leavers` consumers that were cancelled with
-    unsettled deliveries.
-
-    `is_quiescing` is set while the single active consumer gets nothing more because one of higher priority waits for it
-    to settle its messages.
+    unsettled messages of basic.get, `leavers` cancelled consumers with unsettled deliveries.
+    `is_quiescing`: the single active consumer gets nothing more, since one of higher priority waits for it to settle.
     """
 
     type: ClassVar[str] = "quorum"
@@ -183,9 +180,12 @@ class QuorumQueue(BacklogQueue[QuorumBacklog]):
 
     @property
     def consumer_count(self) -> int:
-        # RabbitMQ has a consumer for each pulled message, and keeps a cancelled one, but counts none that wait.
-        consumers = min(1, len(self.consumers)) if self.rotation.is_single_active else len(self.consumers)
-        return consumers + len(self.pulled) + sum(leaver.in_flight > 0 for leaver in self.leavers)
+        return self.reported_consumer_count - (max(1, len(self.consumers)) - 1 if self.rotation.is_single_active else 0)
+
+    @property
+    def reported_consumer_count(self) -> int:
+        # RabbitMQ has a consumer for each pulled message, and keeps one that was cancelled.
+        return len(self.consumers) + len(self.pulled) + sum(leaver.in_flight > 0 for leaver in self.leavers)
 
     def as_delivered(self, message: Message, position: int) -> Message:
         return self.counts.with_headers(message, position)

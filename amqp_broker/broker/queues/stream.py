@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from amqp_broker.amqp import fields
 from amqp_broker.amqp.errors import NotImplemented_, PreconditionFailed
-from amqp_broker.amqp.message import Message
+from amqp_broker.amqp.message import HEADER_START_BYTES, Message
 from amqp_broker.amqp.stamped_message import StampedMessage
 from amqp_broker.broker.admin.policy_merging import interval_ms
-from amqp_broker.broker.durability.chunk import Filter
+from amqp_broker.broker.durability.chunk import HEADERS_FLAG, Filter, without_nested_headers
 from amqp_broker.broker.durability.stream_log import CHUNK_BYTES_MAX, JournaledLog, StreamLog
 from amqp_broker.broker.portions import Steps
 from amqp_broker.broker.queues.queue import DRAIN_BYTES_MAX, DRAIN_MESSAGES_MAX, Queue, QueueDeclaration
@@ -106,6 +106,8 @@ class StreamQueue(Queue):
     def push(self, message: Message) -> None:
         if isinstance(message, StampedMessage):
             message = message.for_streams()
+        if message.content[HEADER_START_BYTES] & HEADERS_FLAG:
+            message = without_nested_headers(message)
         if not message.is_persistent and self.vhost.broker.profile.streams_name_delivery_mode:
             message = message.with_delivery_mode()
         self.log.append(message, self.vhost.broker.now)

@@ -6,23 +6,28 @@ import signal
 import ssl
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from types import FrameType
-from typing import Final, NoReturn
+from typing import Final, NamedTuple, NoReturn
+from urllib.parse import quote, urlsplit
 
 import click
 
 from amqp_broker.amqp.errors import InvalidParameter
 from amqp_broker.cli.own.command_error import CommandError
 from amqp_broker.conformance import scenarios  # noqa: F401 (registers them)
+from amqp_broker.conformance.api_client import PORTS, HttpApi, Unanswered
+from amqp_broker.conformance.duel.http_steps import EVERYTHING
+from amqp_broker.conformance.duel.program_scenarios import ProgramScenarios, questions_of_programs
 from amqp_broker.conformance.html_report import html_report
 from amqp_broker.conformance.judging import Judge, Judged
 from amqp_broker.conformance.junit_report import junit_report
-from amqp_broker.conformance.lab import SCENARIOS, Scenario
+from amqp_broker.conformance.lab import HTTP_SCENARIOS, SCENARIOS, Scenario
 from amqp_broker.conformance.probing import Greeting, NoBroker, greeting_of, lacking
-from amqp_broker.conformance.records import exact_version, load
+from amqp_broker.conformance.records import Transcripts, exact_version, load
 from amqp_broker.conformance.results import Results
 from amqp_broker.conformance.suite_run import BrokerAddress, SuiteRun, new_prefix
 from amqp_broker.conformance.terms import Terms
@@ -47,27 +52,44 @@ FILE: Final = click.Path(path_type=Path)
     help="RabbitMQ to compare with, for example 4.3.  [default: the version that the broker names, or 4.3]",
 )
 @click.option("--only", default="", metavar="TEXT", help="Play only scenarios whose chapter/name contains this.")
+@click.option("--duel", is_flag=True, help="Play recorded random programs, too.")
+@click.option("--management", metavar="URL", help="Ask this HTTP API, too, as an administrator.")
 @click.option("--html", "html", type=FILE, metavar="FILE", help="Write a report with all frames side by side.")
 @click.option("--junit", "junit", type=FILE, metavar="FILE", help="Write a report for CI servers.")
-def conformance(uri: str, version: str | None, only: str, html: Path | None, junit: Path | None) -> None:
+def conformance(
+    uri: str,
+    version: str | None,
+    only: str,
+    duel: bool,
+    management: str | None,
+    html: Path | None,
+    junit: Path | None,
+) -> None:
     """Compare a broker with RabbitMQ, frame by frame.
 
     Plays about a thousand scenarios at any broker that speaks AMQP 0-9-1 (amqp://user:password@host:port/vhost) and
     compares its answers with those that RabbitMQ 3.10, 4.0 and 4.3 have given. It needs no RabbitMQ, and a user with
     all permissions of the vhost. It declares objects whose names begin with "conformance-", and deletes them at the
     end. The exit code is 1 if there are differences.
+
+    --duel adds random programs of some dozens of steps, with RabbitMQ's answers. With --management, scenarios and
+    programs ask the HTTP API, too, and all is done in a vhost that is added for the run and deleted at the end.
     """
     where = _parsed(uri)
-    chosen = [one for one in SCENARIOS.values() if only in one.question]
-    if not chosen:
+    registered = [*SCENARIOS.values(), *(HTTP_SCENARIOS.values() if management else ())]
+    questions = [*(one.question for one in registered), *(questions_of_programs() if duel else ())]
+    if not any(only in question for question in questions):
         raise CommandError(f"no scenario contains '{only}'.", EX_USAGE)
+    if management is not None and urlsplit(management).scheme not in PORTS:
+        raise CommandError(f"'{management}' is no URL of an HTTP API, such as http://localhost:15672.", EX_USAGE)
     oracles = _accepted(version) if version else ()
     for path in (html, junit):
         if path is not None:
             _check_writable(path)
     signal.signal(signal.SIGTERM, _end)
     terms = Terms(where.user, where.password, where.vhost or "/", _tls(where), new_prefix(), PROBE_SILENCE_S)
-    results = _play(where, terms, version, oracles, chosen)
+    with _own_vhost(where, terms, management) as terms:
+        results = _play(where, terms, version, oracles, Choice(only, duel))
     for line in text_report(results):
         click.echo(line)
     if html is not None:
@@ -98,18 +120,56 @@ def _accepted(version: str) -> tuple[str, ...]:
 def _tls(uri: Uri) -> tuple[ssl.SSLContext, str] | None:
     if uri.scheme != "amqps":
         return None
+    return _verified(uri), uri.query.get("server_name_indication", uri.host.strip("[]"))
+
+
+def _verified(uri: Uri) -> ssl.SSLContext:
+    """Return the context with the certificates that the URI names."""
     try:
-        context = tls_context(uri)
+        return tls_context(uri)
     except (OSError, ValueError) as error:
         raise CommandError(f"cannot use TLS with {uri}: {error}.", EX_USAGE) from None
-    return context, uri.query.get("server_name_indication", uri.host.strip("[]"))
 
 
 def _end(number: int, frame: FrameType | None) -> NoReturn:
     sys.exit(128 + number)
 
 
-def _play(uri: Uri, terms: Terms, version: str | None, oracles: tuple[str, ...], chosen: Sequence[Scenario]) -> Results:
+class Choice(NamedTuple):
+    """The scenarios to play: their chapter and name contain a text. Recorded programs may be among them."""
+
+    text: str
+    with_programs: bool
+
+    def scenarios(self, recorded: Mapping[str, Transcripts], has_api: bool) -> list[Scenario]:
+        programs = ProgramScenarios(recorded, has_api).scenarios if self.with_programs else []
+        over_http = HTTP_SCENARIOS.values() if has_api else ()
+        return [one for one in (*SCENARIOS.values(), *over_http, *programs) if self.text in one.question]
+
+
+@contextmanager
+def _own_vhost(uri: Uri, terms: Terms, url: str | None) -> Iterator[Terms]:
+    """Add a vhost for the run, if the HTTP API is to be asked; delete it afterwards."""
+    if url is None:
+        yield terms
+        return
+    api = HttpApi(url, terms.user, terms.password, _verified(uri) if url.startswith("https:") else None)
+    vhost = terms.prefix.rstrip("-")
+    requests = [(f"vhosts/{vhost}", {}), (f"permissions/{vhost}/{quote(terms.user, safe='')}", EVERYTHING)]
+    try:
+        for path, body in requests:
+            if (status := api.ask("PUT", path, body).status) >= 300:
+                reason = f"PUT /api/{path} is answered with {status}"
+                raise CommandError(f"{url}: a vhost cannot be added for the run: {reason}.", EX_NOPERM)
+        yield replace(terms, vhost=vhost, api=api)
+    except Unanswered as error:
+        raise CommandError(f"{error}.", EX_UNAVAILABLE) from None
+    finally:
+        with suppress(Unanswered):
+            api.ask("DELETE", f"vhosts/{vhost}")
+
+
+def _play(uri: Uri, terms: Terms, version: str | None, oracles: tuple[str, ...], choice: Choice) -> Results:
     """Look at the broker, play the scenarios, and return the verdicts."""
     began = time.monotonic()
     broker = BrokerAddress(uri.host.strip("[]"), uri.port)
@@ -124,13 +184,15 @@ def _play(uri: Uri, terms: Terms, version: str | None, oracles: tuple[str, ...],
         ) from None
     results = Results(f"{greeting.product} {greeting.version} at {uri}".strip(), _reference(oracles, version, greeting))
     click.echo(f"{results.broker} is compared with {results.compared_with}")
+    recorded = {oracle: load(oracle) for oracle in oracles}
+    chosen = choice.scenarios(recorded, has_api=terms.api is not None)
     progress = Progress(len(chosen))
 
     def add(judged: Judged) -> None:
         results.judged.append(judged)
         progress.add(judged)
 
-    judge = Judge({oracle: load(oracle) for oracle in oracles}, (greeting.channel_max, greeting.frame_max))
+    judge = Judge(recorded, (greeting.channel_max, greeting.frame_max))
     try:
         SuiteRun(broker, terms, judge).play_all(chosen, add)
     finally:

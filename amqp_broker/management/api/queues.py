@@ -168,7 +168,7 @@ class Rows:
     def row(self, queue: Queue) -> dict[str, Any]:
         """Return the row of a queue."""
         row = basic_row(queue, self._node)
-        row["consumers"] = len(queue.consumers)
+        row["consumers"] = queue.reported_consumer_count
         row.update(_policies_of(queue))
         row["garbage_collection"] = GARBAGE_COLLECTION
         row["idle_since"] = iso_time(queue.idle_since_ms)

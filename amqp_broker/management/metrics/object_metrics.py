@@ -113,7 +113,7 @@ OBJECT_FAMILIES: Final = (
         "queue_consumer_count",
         ("vhost", "queue"),
         queues,
-        (Metric("queue_consumers", GAUGE, "Consumers on a queue", lambda q: len(q.consumers)),),
+        (Metric("queue_consumers", GAUGE, "Consumers on a queue", lambda q: q.reported_consumer_count),),
     ),
     Family(
         "queue_metrics",

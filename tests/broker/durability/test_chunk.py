@@ -13,6 +13,7 @@ from amqp_broker.broker.durability.chunk import (
     Filter,
     as_delivered,
     filter_value,
+    without_nested_headers,
 )
 from tests.broker_parts import new_message
 
@@ -162,3 +163,15 @@ def test_a_chunk_that_is_added_twice_counts_once() -> None:
     for _ in range(2):
         cache.put(1, head_of(0), [new_message()])
     assert cache.bytes == 10 + 256
+
+
+def test_headers_that_are_tables_or_arrays_are_left_out() -> None:
+    headers = {"t": {"x": 1}, "a": [1], "n": None, "F": "A", "x-t": {"x": 1}, "CC": ["q"]}
+    kept = without_nested_headers(new_message(b"body", headers=headers, delivery_mode=2))
+    assert kept.properties().headers == {"n": None, "F": "A", "x-t": {"x": 1}, "CC": ["q"]}
+    assert (kept.body, kept.is_persistent) == (b"body", True)
+
+
+def test_a_message_without_header_tables_stays_as_it_is() -> None:
+    message = new_message(b"body", headers={"F": "A", "l": 1 << 40})
+    assert without_nested_headers(message) is message

@@ -34,6 +34,27 @@ def test_a_broker_that_agrees_is_a_success(server: RunningServer, tmp_path: Path
     assert '<h2 id="sharing">Sharing</h2>' in html.read_text("utf-8")
 
 
+def test_random_programs_and_the_http_api_are_played_in_a_vhost_of_their_own() -> None:
+    with RunningServer(compat="4.3", management=True, management_port=0) as one:
+        command = ("conformance", one.url, "--duel", "--management", one.management_url, "--only")
+        over_http = run(*command, "http_queues/")
+        program = run(*command, "random_programs/program_001")
+        left = one.ask(lambda running: (sorted(running.broker.vhosts), sorted(running.broker.users)))
+    assert (over_http.returncode, over_http.stderr) == (0, "")
+    assert over_http.stdout.splitlines()[-2].startswith("Http queues")
+    assert program.stdout.splitlines()[-2].startswith("Random programs")
+    assert left == (["/"], ["guest"])
+
+
+def test_an_api_that_does_not_permit_a_vhost_is_a_sentence() -> None:
+    with RunningServer(management=True, management_port=0) as one:
+        uri = f"amqp://guest:wrong@127.0.0.1:{one.port}/"
+        done = run("conformance", uri, "--management", one.management_url)
+    assert done.returncode == 77
+    assert "a vhost cannot be added for the run: PUT /api/vhosts/conformance-" in done.stderr
+    assert done.stderr.endswith(" is answered with 401.\n")
+
+
 def test_a_difference_is_reported_and_is_the_exit_code(server: RunningServer, tmp_path: Path) -> None:
     """A broker that answers as 4.3 differs from 3.10."""
     html, junit = tmp_path / "report.html", tmp_path / "junit.xml"
@@ -54,6 +75,9 @@ def test_a_difference_is_reported_and_is_the_exit_code(server: RunningServer, tm
         (("amqp://",), 64, "the URI has no host."),
         (("URI", "--as", "5.0"), 64, "no answers of RabbitMQ '5.0' are known: choose 3.10, 4.0 or 4.3, or a version"),
         (("URI", "--only", "no such"), 64, "no scenario contains 'no such'."),
+        (("URI", "--duel", "--only", "program_9999"), 64, "no scenario contains 'program_9999'."),
+        (("URI", "--management", "localhost:15672"), 64, "'localhost:15672' is no URL of an HTTP API, such as http://"),
+        (("URI", "--management", "http://127.0.0.1:9"), 69, "the HTTP API at http://127.0.0.1:9 does not answer: "),
         (("URI", "--html", "/missing/report.html"), 73, "cannot write '/missing/report.html': No such file or"),
         (("URI", "--junit", "/"), 73, "cannot write '/': Is a directory."),
         (("REFUSED",), 77, "the broker refuses the login of 'guest': ACCESS_REFUSED"),

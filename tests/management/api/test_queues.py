@@ -168,6 +168,18 @@ def test_the_consumer_capacity_without_consumers_is_an_integer() -> None:
     assert repr(desk.get(Q + "q")[1]["consumer_capacity"]) == "1.0"
 
 
+def test_a_quorum_queue_counts_a_consumer_for_each_pulled_message() -> None:
+    desk = Desk()
+    desk.ask("PUT", Q + "q", {"durable": True, "arguments": {"x-queue-type": "quorum"}})
+    peer = desk.lab.connect()
+    peer.publish("q", b"1")
+    peer.get("q", no_ack=False)
+    peer.call(commands.Basic.Consume(queue="q", consumer_tag="c"))
+    assert desk.get(Q + "q")[1]["consumers"] == 2
+    peer.send(commands.Basic.Ack(delivery_tag=1))
+    assert desk.get(Q + "q")[1]["consumers"] == 1
+
+
 def test_actions_on_mirrors_ended_with_rabbitmq_4() -> None:
     desk = desk_with("q")
     assert desk.ask("POST", f"{Q}q/actions", {"action": "sync"}) == (400, ["unknown", "sync"])

@@ -1,4 +1,4 @@
-"""Programs with the answers of an oracle, as JSON: a line each."""
+"""Programs with the answers of RabbitMQ, as JSON: `recorded/duel.jsonl.gz` has a line for each."""
 
 from __future__ import annotations
 
@@ -11,43 +11,45 @@ from typing import Any
 
 from pamqp import base
 
+from amqp_broker.conformance.duel.player import Lines
+from amqp_broker.conformance.duel.steps import At, Call, End, Http, Name, Program, Publish, Settle, Step, Wait
 from amqp_broker.conformance.wire import METHOD_BY_NAME, Field
-from compat.duel.player import Lines
-from compat.duel.steps import At, Call, End, Http, Name, Program, Publish, Settle, Step, Wait
 
-FOLDER = Path(__file__).parent / "records"
+RECORDED = Path(__file__).parents[1] / "recorded" / "duel.jsonl.gz"
 _STEPS = {step.__name__: step for step in (Call, Publish, Settle, End, Wait, Http)}
 
 
 @dataclass(frozen=True)
 class Recorded:
-    """A program and the windows of its play at an oracle."""
+    """A program, the windows of its play, and the oracles whose play has these windows."""
 
     program: Program
     windows: list[Lines]
+    oracles: tuple[str, ...]
 
 
-def path_of(oracle: str) -> Path:
-    return FOLDER / f"{oracle}.jsonl.gz"
-
-
-def load(oracle: str) -> list[Recorded]:
-    with gzip.open(path_of(oracle), "rt", encoding="utf-8") as file:
+def load() -> list[Recorded]:
+    """Return all programs; the number of one is its index and 1."""
+    with gzip.open(RECORDED, "rt", encoding="utf-8") as file:
         return [_read(json.loads(line)) for line in file]
 
 
-def save(oracle: str, recorded: Iterable[Recorded]) -> None:
-    """Replace the records of an oracle; equal records are equal octets."""
+def save(recorded: Iterable[Recorded]) -> None:
+    """Replace the records; equal records are equal octets."""
     lines = "".join(f"{json.dumps(_written(one), ensure_ascii=False)}\n" for one in recorded)
-    path_of(oracle).write_bytes(gzip.compress(lines.encode(), mtime=0))
+    RECORDED.write_bytes(gzip.compress(lines.encode(), mtime=0))
 
 
 def _written(recorded: Recorded) -> Any:
-    return {"program": [to_json(step) for step in recorded.program], "windows": recorded.windows}
+    return {
+        "oracles": recorded.oracles,
+        "program": [to_json(step) for step in recorded.program],
+        "windows": recorded.windows,
+    }
 
 
 def _read(value: Any) -> Recorded:
-    return Recorded(tuple(from_json(step) for step in value["program"]), value["windows"])
+    return Recorded(tuple(from_json(step) for step in value["program"]), value["windows"], tuple(value["oracles"]))
 
 
 def to_json(step: Step) -> Any:

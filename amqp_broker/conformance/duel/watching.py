@@ -6,21 +6,25 @@ from collections.abc import Iterable
 from typing import Any
 
 from pamqp import commands
-from pamqp.commands import Queue
+from pamqp.commands import Basic, Queue
 
 from amqp_broker.conformance import wire
-from amqp_broker.conformance.lab import Lab
+from amqp_broker.conformance.duel.windows import Ledger, Window
+from amqp_broker.conformance.lab import Broker, Lab
 from amqp_broker.conformance.received import END, Received, Stopped
 from amqp_broker.conformance.scenario_channel import Channel
 from amqp_broker.conformance.scenario_connection import Connection
-from amqp_broker.conformance.terms import SILENCE_S
+from amqp_broker.conformance.terms import SILENCE_S, Terms
 from amqp_broker.conformance.transcript import Transcript
 from amqp_broker.conformance.wire import Method
-from compat.brokers import AmqpBroker
-from compat.duel.windows import Ledger, Window
-from compat.oracles.rabbitmq import RabbitMQ
 
+# The last message that an observer reads of a stream, and the number of unacked messages meanwhile.
+_LAST, _READ_AHEAD = b"the last one", 1000
 _FLOW = wire.method_payload(commands.Channel.Flow, {"active": True})
+
+
+class Refused(Stopped):
+    """The broker refuses a connection."""
 
 
 class WatchedChannel(Channel):
@@ -75,9 +79,14 @@ class WatchedConnection(Connection):
     """A connection of watched channels."""
 
     def __init__(
-        self, address: tuple[str, int], label: str, transcript: Transcript, silence_s: float = SILENCE_S
+        self,
+        address: tuple[str, int],
+        label: str,
+        transcript: Transcript,
+        silence_s: float = SILENCE_S,
+        terms: Terms | None = None,
     ) -> None:
-        super().__init__(address, label, transcript, silence_s=silence_s)
+        super().__init__(address, label, transcript, silence_s=silence_s, terms=terms)
         self.control = self.first = WatchedChannel(self, 0)
         self._unsent = bytearray()
 
@@ -118,45 +127,43 @@ class WatchedConnection(Connection):
 class WatchedLab(Lab):
     """The lab of a play."""
 
-    def __init__(self, broker: AmqpBroker | RabbitMQ, prefix: str, silence_s: float = SILENCE_S) -> None:
-        super().__init__(broker)
-        self.silence_s = silence_s
-        self.prefix = prefix
-        self.transcript = Transcript(prefix)
+    def __init__(self, broker: Broker, terms: Terms | None = None, prefix: str = "") -> None:
+        super().__init__(broker, terms)
+        if prefix:
+            self.prefix = prefix
+            self.transcript = Transcript(prefix, self.terms)
 
-    def connect_as(self, user: str, vhost: str) -> WatchedConnection:
-        """Open a connection of a user whose password is the same; not recorded."""
+    def connect_as(self, user: str = "") -> WatchedConnection:
+        """Open a connection, not recorded. The password of another user is the name. Raise Refused."""
         with self.transcript.muted():
             connection = self.dial()
             connection.send_header()
-            connection.start_ok(f"\0{user}\0{user}")
+            connection.start_ok(f"\0{user}\0{user}".encode() if user else None)
             connection.tune_ok()
-            if connection.open(vhost).method is not commands.Connection.OpenOk:
-                raise Stopped(f"{user} is refused")
+            if connection.open().method is not commands.Connection.OpenOk:
+                raise Refused("a connection is refused")
         assert isinstance(connection, WatchedConnection)
         return connection
 
-    def _connection(self, label: str) -> WatchedConnection:
+    def _connect(self, label: str) -> WatchedConnection:
         address = (self.broker.host, self.broker.port)
-        return WatchedConnection(address, label, self.transcript, self.silence_s)
+        return WatchedConnection(address, label, self.transcript, self.silence_s, self.terms)
 
 
 class Observer:
     """A connection beside the programs, which asks queues for their counts, empties and deletes them."""
 
-    def __init__(self, broker: AmqpBroker | RabbitMQ, vhost: str, profile: str) -> None:
+    def __init__(self, broker: Broker, terms: Terms) -> None:
         self.broker = broker
-        self.vhost = vhost
-        # The profile of amqp-broker that is compared, at each broker.
-        self.profile = profile
+        self.terms = terms
         self._channel: Channel | None = None
 
     @property
     def channel(self) -> Channel:
         if self._channel is None or self._channel.connection.is_ended:
-            lab = Lab(self.broker)
+            lab = Lab(self.broker, self.terms)
             lab.transcript.is_muted = True
-            self._channel = lab.connect(vhost=self.vhost).channel()
+            self._channel = lab.connect().channel()
         elif not self._channel.is_open:
             connection = self._channel.connection
             self._channel = connection.channel()
@@ -182,6 +189,22 @@ class Observer:
 
     def call(self, method: Method, **fields: Any) -> Received:
         return self.channel.call(method, **fields)
+
+    def read(self, stream: str) -> list[str]:
+        """Return the messages of a stream as lines, up to one that is published now, or the refusal."""
+        channel = self.channel
+        channel.publish(_LAST, routing_key=stream)
+        channel.call(Basic.Qos, prefetch_count=_READ_AHEAD)
+        fields = {"queue": stream, "consumer_tag": "reader", "arguments": {"x-stream-offset": "first"}}
+        answer = channel.call(Basic.Consume, **fields)
+        if answer.method is not Basic.ConsumeOk:
+            return list(answer.lines())
+        lines: list[str] = []
+        while (received := channel.expect(Basic.Deliver)).body != _LAST and received.method is Basic.Deliver:
+            received.fields["delivery_tag"] = 0  # the observer's channel is older than the play
+            lines += received.lines()
+        channel.call(Basic.Cancel, consumer_tag="reader")
+        return lines
 
     def delete(self, queues: Iterable[str], exchanges: Iterable[str]) -> None:
         """Delete objects whether they exist or not."""

@@ -2,34 +2,45 @@
 
 from __future__ import annotations
 
-import re
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import quote
 
 from pamqp import commands
 from pamqp.commands import Basic, Queue
 
+from amqp_broker.conformance.api_client import Answer, Unanswered, filled
+from amqp_broker.conformance.duel.http_steps import (
+    EVERYTHING,
+    PERMISSIONS,
+    TOPIC_PERMISSIONS,
+    USER,
+    ask,
+    has_user,
+    shown,
+)
+from amqp_broker.conformance.duel.scenario_source import Source
+from amqp_broker.conformance.duel.steps import Call, End, Http, Program, Publish, Settle, Step, Wait, names_in, renamed
+from amqp_broker.conformance.duel.watching import Observer, Refused, WatchedChannel, WatchedConnection, WatchedLab
+from amqp_broker.conformance.duel.windows import Ledger
 from amqp_broker.conformance.received import Stopped
+from amqp_broker.conformance.terms import NO_API, Skipped
 from amqp_broker.conformance.transcript import Transcript
-from compat.duel.allowed import normalized
-from compat.duel.http_steps import UNDONE, USER, ask, filled, shown
-from compat.duel.scenario_source import Source
-from compat.duel.steps import Call, End, Http, Program, Publish, Settle, Step, Wait, names_in, renamed
-from compat.duel.watching import Observer, WatchedChannel, WatchedConnection, WatchedLab
-from compat.duel.windows import Ledger
 
 # A broker whose input does not change for this long is at rest.
 QUIET_S = 0.15
 # Between two looks, longer each time.
 PAUSE_S, PAUSE_MAX_S = 0.002, 0.015
-SILENCE_S = 10.0
 
 # The lines of a window, and whether they are those that were expected.
 Lines = list[str]
 
-# The connection of a user whose permissions change; that of others is guest's.
+# RabbitMQ refreshes the counts of its HTTP API after 5 s.
+STATISTICS_S = 6.0
+
+# The connection of a user whose permissions change, in a program that changes them; others are guest's.
 OF_USER = 3
 
 
@@ -46,25 +57,40 @@ class Pace:
 class Player:
     """A play of a program. `windows` has the lines of each step, then those of the end."""
 
-    def __init__(self, observer: Observer, prefix: str, pace: Pace) -> None:
-        self.lab = WatchedLab(observer.broker, prefix, SILENCE_S)
+    def __init__(
+        self,
+        lab: WatchedLab,
+        observer: Observer,
+        pace: Pace | None = None,
+        normalize: Callable[[str], str] = str,
+    ) -> None:
+        self.lab = lab
         self.observer = observer
-        self.pace = pace
+        self.pace = pace or Pace()
         self.windows: list[Lines] = []
         self.source = Source()
-        self._shown = Transcript(prefix)
+        # The lines of each step as source.
+        self.sent: list[Lines] = []
+        # Leaves out of a line what may differ.
+        self._normalize = normalize
+        self.is_normalized = False
+        self._shown = Transcript(lab.prefix, lab.terms)
         self._connections: dict[int, WatchedConnection] = {}
         # Queues in the order of their declaration, those that are asked for their counts, and streams.
         self._queues: dict[str, None] = {}
         self._counted: dict[str, None] = {}
         self._streams: set[str] = set()
         self._exchanges: set[str] = set()
-        self._undone: dict[str, Http] = {}
+        # Paths of what is there because of the program.
+        self._put: dict[str, None] = {}
+        self._user = ""
+        # A question over HTTP whose answer settles after a while.
+        self._asked: Http | None = None
         self._number = 0
         self._acting: WatchedChannel | None = None
         self._counts: dict[str, tuple[int, int] | int] = {}
         self._extra: Lines = []
-        self._quiet_s = pace.quiet_s
+        self._quiet_s = self.pace.quiet_s
         # Connections of which channels hand messages on as they end, and whether one has ended with them.
         self._holding: set[int] = set()
         self._is_over = False
@@ -74,12 +100,20 @@ class Player:
     def play(self, program: Program, expected: Sequence[Lines] | None = None) -> list[Lines]:
         """Play until the end, or until a window is not the expected one. Return the windows."""
         begun = time.monotonic()
+        if has_user(program):
+            self._add_user()
         for index, step in enumerate(self._with_end(program)):
             wanted = expected[index] if expected is not None and index < len(expected) else None
-            self._extra, self._acting = [], None
+            self._extra, self._acting, self._asked = [], None, None
             self._holding = {index for index, one in self._connections.items() if len(_involved(one)) > 1}
+            lines_before = len(self.source.lines)
             try:
-                self._do(step)
+                try:
+                    self._do(step)
+                except Refused as why:
+                    self._extra.append(f"lab {why}")
+                finally:
+                    self.sent.append(self.source.lines[lines_before:])
                 self._rest(wanted)
             except Stopped as why:
                 self.windows.append([f"STOPPED: {why}"])
@@ -97,10 +131,12 @@ class Player:
         for connection in list(self._connections):
             yield End(connection)
         # Dead letters may reach queues meanwhile, so each queue is emptied when the former one is at rest.
-        yield from [queue for queue in self._queues if queue not in self._streams]
+        yield from list(self._queues)
 
     def _do(self, step: Step | str) -> None:
         match step:
+            case str() if step in self._streams:
+                self._extra += self.observer.read(step)
             case str():
                 self._drain(step)
             case Call():
@@ -122,13 +158,17 @@ class Player:
         for connection in self._connections.values():
             connection.hang_up()
         self.observer.delete(self._queues, self._exchanges)
-        for step in self._undone.values():
-            ask(self.observer.broker, {"vhost": self.observer.vhost, "prefix": self.lab.prefix}, step)
+        self.undo()
+
+    def undo(self) -> None:
+        """Delete what was put over HTTP."""
+        for path in self._put:
+            self._ask_api(Http("DELETE", path))
 
     # --- Steps
 
     def _names(self, value: Any) -> dict[str, str]:
-        names = {str(name): self.lab.prefix + name for name in names_in(value)}
+        names = {str(name): self.lab.name(name) for name in names_in(value)}
         self.source.name(names)
         return names
 
@@ -149,10 +189,16 @@ class Player:
 
     def _connect(self, index: int) -> WatchedConnection:
         self.source.connect(index)
-        connection = self.lab.connect_as(USER if index == OF_USER else "guest", self.observer.vhost)
+        connection = self.lab.connect_as(self._user if index == OF_USER else "")
         self._connections[index] = connection
         connection.first.next_window()
         return connection
+
+    def _add_user(self) -> None:
+        self._user = filled(USER, self._names_of_requests)
+        self._put[f"users/{USER}"] = None
+        self._ask_api(Http("PUT", f"users/{USER}", {"password": USER, "tags": ""}))
+        self._ask_api(Http("PUT", PERMISSIONS, EVERYTHING))
 
     def _call(self, step: Call) -> None:
         names = self._names(step.fields)
@@ -168,8 +214,8 @@ class Player:
             return
         self.source.call(step, "call")
         answer = channel.call(step.method, **fields)
-        if answer.method is Queue.DeclareOk and not fields["queue"]:
-            self._know(answer.fields["queue"])
+        if answer.method is Queue.DeclareOk and not fields.get("passive"):
+            self._note_kind(answer.fields["queue"], fields.get("arguments", {}).get("x-queue-type"))
         if answer.method in (Queue.DeclareOk, Queue.DeleteOk) and fields["queue"] in self._streams:
             answer.fields["message_count"] = 0
 
@@ -177,15 +223,16 @@ class Player:
         if step.method is commands.Exchange.Declare:
             self._exchanges.add(fields["exchange"])
         elif step.method is Queue.Declare and fields["queue"] and not fields.get("passive"):
-            self._know(fields["queue"])
-            if fields.get("arguments", {}).get("x-queue-type") == "stream":
-                # RabbitMQ counts the messages of a stream every few seconds.
-                self._streams.add(fields["queue"])
-                self._counted.pop(fields["queue"], None)
+            self._queues[fields["queue"]] = None
 
-    def _know(self, queue: str) -> None:
+    def _note_kind(self, queue: str, kind: str | None) -> None:
         self._queues[queue] = None
-        if queue not in self._streams:
+        if kind == "stream":
+            # RabbitMQ counts the messages of a stream every few seconds.
+            self._streams.add(queue)
+            self._counted.pop(queue, None)
+        else:
+            self._streams.discard(queue)
             self._counted[queue] = None
 
     def _publish(self, step: Publish) -> None:
@@ -238,11 +285,27 @@ class Player:
     def _ask(self, step: Http) -> None:
         if "{number}" in str(step.body):
             self._number += 1
-        names = {"vhost": self.observer.vhost, "prefix": self.lab.prefix, "number": str(self._number)}
         self.source.http(step, filled(step.body, {"number": str(self._number)}))
-        if step.method == "PUT":
-            self._undone[step.path] = UNDONE.get(step.path, Http("DELETE", step.path))
-        self._extra.append(shown(step, ask(self.observer.broker, names, step)))
+        if step.method == "GET":
+            self._asked, self._quiet_s = step, STATISTICS_S if self.pace.quiet_s else 0.0
+            return
+        if step.method == "PUT" and step.path not in (PERMISSIONS, TOPIC_PERMISSIONS):
+            self._put[step.path] = None
+        self._extra.append(shown(step, self._ask_api(step)))
+
+    @property
+    def _names_of_requests(self) -> dict[str, str]:
+        vhost = quote(self.lab.terms.vhost, safe="")
+        return {"vhost": vhost, "prefix": self.lab.prefix, "number": str(self._number)}
+
+    def _ask_api(self, step: Http) -> Answer:
+        api = self.lab.terms.api
+        if api is None:
+            raise Skipped(NO_API)
+        try:
+            return ask(api, self._names_of_requests, step)
+        except Unanswered as why:
+            raise Stopped(str(why)) from None
 
     def _drain(self, queue: str) -> None:
         """Take what is left in a queue."""
@@ -303,6 +366,8 @@ class Player:
         for channel in opened:
             channel.await_flow()
         self._shown.lines.clear()
+        if self._asked is not None:
+            self._shown.record(f"lab {shown(self._asked, self._ask_api(self._asked))}")
         for index, connection in sorted(self._connections.items()):
             for channel in connection.watched:
                 channel.take_waiting()
@@ -311,11 +376,12 @@ class Player:
         for line in self._extra:
             self._shown.record(f"lab {line}")
         for queue, count in self._counts.items():
-            shown = f"refused with {count}" if isinstance(count, int) else "{} ready, {} consumers".format(*count)
-            self._shown.record(f"{queue}: {shown}")
+            text = f"refused with {count}" if isinstance(count, int) else "{} ready, {} consumers".format(*count)
+            self._shown.record(f"{queue}: {text}")
         self._note_open_order()
-        vhost = re.compile(rf"(?<=\bvhost )(\\?'){self.observer.vhost}\\?'")
-        return [normalized(vhost.sub(r"\1/\1", line), self.observer.profile) for line in self._shown.lines]
+        lines = [self._normalize(line) for line in self._shown.lines]
+        self.is_normalized = self.is_normalized or lines != self._shown.lines
+        return lines
 
     def _note_open_order(self) -> None:
         """End the play before a window in which several channels lose their messages with their connection.

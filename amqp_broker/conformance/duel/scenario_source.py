@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from compat.duel.steps import At, Call, Http, Publish, Settle
+from amqp_broker.conformance.duel.steps import At, Call, Http, Publish, Settle
 
 _HEAD = """\
 @scenario
