@@ -299,12 +299,15 @@ class VHost:
     def _check_new_queue(self, declaration: QueueDeclaration) -> None:
         """Raise the errors of `declare_queue` for a queue that cannot be created, in RabbitMQ's order."""
         resource, profile = f"queue '{declaration.name}' in {self}", self.broker.profile
+        if profile.release >= (4, 0):
+            arguments.check_queue(declaration.arguments, profile, resource)
         if self.limits.is_reached(MAX_QUEUES, len(self.queues)):
             limit = self.limits[MAX_QUEUES]
             raise PreconditionFailed(
                 f"cannot declare queue '{declaration.name}': queue limit in {self} ({limit}) is reached"
             )
-        arguments.check_queue(declaration.arguments, profile, resource)
+        if profile.release < (4, 0):
+            arguments.check_queue(declaration.arguments, profile, resource)
         check_deprecated(declaration, profile)
         check_shape(declaration, profile, resource)
 

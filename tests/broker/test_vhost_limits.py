@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from amqp_broker.amqp.errors import PreconditionFailed
+from amqp_broker.broker.queues.queue import QueueDeclaration
 from amqp_broker.broker.vhost import VHost
 from tests.broker_parts import new_queue, new_vhost, push
+from tests.peer import Lab
 
 
 @pytest.fixture
@@ -35,3 +37,11 @@ def test_a_negative_queue_limit_allows_any_number(vhost: VHost) -> None:
     vhost.limits.set("max-queues", -1)
     push(new_queue(vhost), b"")
     push(new_queue(vhost), b"")
+
+
+@pytest.mark.parametrize(("compat", "reason"), [("3.13", "queue limit"), ("4.0", "invalid"), ("4.3", "invalid")])
+def test_a_queue_is_refused_for_its_argument_before_a_limit_from_4_0_on(compat: str, reason: str) -> None:
+    vhost = Lab(compat=compat).vhost
+    vhost.limits.set("max-queues", 0)
+    with pytest.raises(PreconditionFailed, match=reason):
+        vhost.declare_queue(QueueDeclaration("q", {"x-max-length": "a"}, is_durable=True))
