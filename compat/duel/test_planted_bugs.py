@@ -11,6 +11,7 @@ from compat.duel.finding import FOUND, first_found, sought
 
 NUMBERS: dict[str, int | None] = json.loads(FOUND.read_text("utf-8"))
 RARE = "none of the recorded programs that use the feature has shown it"
+ENDS_EARLY = "the program that had found it ends early now, and no other is recorded yet"
 ONCE_A_MINUTE = "timeouts of classic queues are looked at once a minute"
 # Those that no program finds, and why.
 UNFOUND = {
@@ -22,6 +23,24 @@ UNFOUND = {
     "confirms_are_always_for_one": "RabbitMQ may group confirms in any way",
     "the_journal_is_not_told_what_a_queue_gives_up": "no program restarts the broker",
     "timers_outlive_their_queue": "they find nothing to do in a deleted queue",
+    **dict.fromkeys(
+        (
+            "a_full_quorum_queue_drops_what_comes_back_before_consumers_take_it",
+            "a_portion_is_the_last_one",
+            "a_settled_message_leaves_its_deadline",
+            "alternates_by_policy_are_not_followed",
+            "low_priorities_starve",
+            "requeued_messages_go_to_the_end",
+            "the_active_consumer_stays_whoever_comes",
+            "the_first_death_is_told_anew_each_time",
+            "the_lowest_policy_applies",
+            "unacked_messages_count_against_the_limit",
+            "what_is_due_behind_the_head_expires",
+            "what_is_due_is_delivered",
+            "what_is_refused_is_never_dead_lettered",
+        ),
+        ENDS_EARLY,
+    ),
     **dict.fromkeys(
         (
             "a_cleared_policy_leaves_its_time_to_live",
