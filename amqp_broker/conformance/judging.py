@@ -16,6 +16,8 @@ from amqp_broker.conformance.scenario_connection import CHANNEL_MAX, FRAME_MAX, 
 _SETTINGS = re.compile(r"(?<=[ {])((?:channel_max|frame_max|heartbeat)=\d+|mechanisms=\{[^}]*\}|product: S'[^']*')")
 _OF_SETTINGS = ("connection.start ", "connection.tune ", "connection.tune-ok ")
 _CREDENTIALS = re.compile(r"(connection\.start-ok .*\bresponse=)(b?'[^']*'|b?\"[^\"]*\")")
+# RabbitMQ cuts reply texts at 255 octets, the sooner the longer the names of a run are.
+_LONG_TEXT = re.compile(r'((?:reply_text=|"reason": )"[^"]{150})[^"]*')
 # Words of answers that depend on the limits which a node offers.
 _LIMITS = re.compile(rf"\b({CHANNEL_MAX}|{FRAME_MAX})\b|    frames \[")
 
@@ -97,7 +99,8 @@ def _difference(scenario: Scenario, oracle: str, places: set[str], expected: lis
 
 
 def neutral(line: str) -> str:
-    """Return a line without settings and credentials."""
+    """Return a line without settings, credentials and the ends of long reply texts."""
+    line = _LONG_TEXT.sub(r"\1…", line)
     line = _CREDENTIALS.sub(r"\1<credentials>", line)
     if any(name in line for name in _OF_SETTINGS):
         return _SETTINGS.sub(lambda match: re.split("[=:]", match[0])[0] + "=<setting>", line)

@@ -56,9 +56,14 @@ def test_silence_is_recognized() -> None:
             "a0> connection.start-ok response=<credentials> locale='en_US'",
         ),
         ("a1< basic.qos heartbeat=10", "a1< basic.qos heartbeat=10"),
+        (
+            f'a1< channel.close reply_text="{"x" * 155}..." class_id=1',
+            f'a1< channel.close reply_text="{"x" * 150}…" class_id=1',
+        ),
+        (f'lab< GET: 400 {{"reason": "{"x" * 160}"}}', f'lab< GET: 400 {{"reason": "{"x" * 150}…"}}'),
     ],
 )
-def test_settings_and_credentials_are_no_difference(line: str, shown: str) -> None:
+def test_settings_credentials_and_ends_of_long_texts_are_no_difference(line: str, shown: str) -> None:
     assert neutral(line) == shown
 
 

@@ -21,6 +21,11 @@ def uses_http(program: Program) -> bool:
     return any(isinstance(step, Http) for step in program)
 
 
+def limits_queues(program: Program) -> bool:
+    """Return whether a program limits the number of queues of its virtual host."""
+    return any(isinstance(step, Http) and step.path.endswith("/max-queues") for step in program)
+
+
 def has_user(program: Program) -> bool:
     """Return whether a program changes the permissions of the user."""
     return any(isinstance(step, Http) and step.path in (PERMISSIONS, TOPIC_PERMISSIONS) for step in program)

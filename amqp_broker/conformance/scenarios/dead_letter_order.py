@@ -124,7 +124,11 @@ def a_dead_letter_brings_the_deliveries_to_lost_channels_along(lab: Lab) -> None
                 channel.deliveries(1)
                 if turn:
                     channel.reject(1)
-                    channel.sync(q)
+                    # One that has not expired comes again before the connection ends.
+                    if cause == "length":
+                        channel.deliveries(1)
+                    else:
+                        channel.sync(q)
                 elif cause == "length":
                     lab.put(q, b"2")
                 holder.close()

@@ -197,20 +197,6 @@ def a_consumer_that_comes_again_waits_behind_others_under_a_global_prefetch(lab:
 
 
 @scenario
-def returned_messages_are_shared_under_a_global_prefetch(lab: Lab) -> None:
-    channel, q = limited(lab, 3), lab.queue()
-    lab.put(q, *[b"%d" % number for number in range(5)])
-    channel.consume(q, "x")
-    channel.deliveries(3)
-    channel.consume(q, "y")
-    for last in (3, 6, 9):
-        channel.nack(last, multiple=True)
-        lab.rest(q)
-    channel.call(Basic.Recover, requeue=True)
-    lab.rest(q)
-
-
-@scenario
 def a_returned_message_goes_to_each_consumer_in_turn_under_a_global_prefetch(lab: Lab) -> None:
     channel, q = limited(lab, 1), lab.queue()
     channel.consume(q, "x")
@@ -275,8 +261,7 @@ def a_commit_makes_room_under_a_global_prefetch(lab: Lab) -> None:
     channel.ack(2)
     channel.call(Tx.Commit)
     lab.rest(q)
-    channel.nack(3)
-    channel.ack(4)
+    channel.ack(4, multiple=True)
     channel.call(Tx.Commit)
     lab.rest(q)
     channel.ack(5)

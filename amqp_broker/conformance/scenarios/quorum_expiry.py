@@ -56,15 +56,6 @@ def messages_of_three_priorities_expire_behind_a_fourth(lab: Lab) -> None:
 
 
 @slow_scenario
-def a_queue_ttl_applies_behind_a_higher_priority(lab: Lab) -> None:
-    _, q, dead = _expiring(lab, x_message_ttl=3 * TTL_MS)
-    lab.put(q, b"high", priority=5)
-    lab.put(q, b"low", priority=0, expiration=SOON)
-    lab.put(q, b"behind", priority=0)
-    _show(lab, q, dead)
-
-
-@slow_scenario
 def a_message_expires_behind_one_that_has_come_back(lab: Lab) -> None:
     channel, q, dead = _expiring(lab)
     lab.put(q, b"back")
