@@ -5,9 +5,10 @@ from __future__ import annotations
 import base64
 import http.client
 import json
+import socket
 import subprocess
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -71,6 +72,11 @@ class Node:
         finally:
             connection.close()
         return response.status, json.loads(text) if text else None
+
+    def serves_http(self) -> bool:
+        """Return whether the HTTP API takes connections."""
+        with closing(socket.socket()) as trial:
+            return trial.connect_ex(("127.0.0.1", self._broker.ports["management"])) == 0
 
     def get(self, path: str) -> Any:
         """Return an answer, or None if there is none."""

@@ -7,6 +7,7 @@ from typing import Final
 import pika
 import pika.exceptions
 
+from compat.waiting import wait_until
 from tests.readback.case import Case, Step, ctl, delete, post, put, row, seen
 from tests.readback.http_writes import message, queue, soon
 from tests.readback.node import Node
@@ -28,6 +29,16 @@ def faults(node: Node) -> list[str]:
 def fault_removed(node: Node) -> None:
     for rule in node.get("/_broker/faults"):
         node.write("DELETE", f"/_broker/faults/{rule['id']}")
+
+
+def closing(path: str) -> Step:
+    """Post a request that is answered with 202, and wait until the HTTP API is closed, which comes last."""
+
+    def step(node: Node) -> None:
+        node.write("POST", path)
+        wait_until(lambda: not node.serves_http())
+
+    return step
 
 
 def accepts(node: Node) -> bool:
@@ -259,9 +270,9 @@ NODE: Final = (
         is_alone=True,
     ),
     Case("POST /_broker/stop", post("/_broker/stop"), lambda node: node.ends(), True, is_alone=True),
-    Case("POST /_broker/stop-app", post("/_broker/stop-app"), accepts, False, is_alone=True),
+    Case("POST /_broker/stop-app", closing("/_broker/stop-app"), accepts, False, is_alone=True),
     Case("POST /_broker/start-app", ctl("start_app"), accepts, True, [ctl("stop_app")], is_alone=True),
-    Case("POST /_broker/suspend-listeners", post("/_broker/suspend-listeners"), accepts, False, is_alone=True),
+    Case("POST /_broker/suspend-listeners", closing("/_broker/suspend-listeners"), accepts, False, is_alone=True),
     Case(
         "POST /_broker/resume-listeners",
         ctl("resume_listeners"),
