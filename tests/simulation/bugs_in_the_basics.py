@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -35,7 +35,12 @@ def requeued_messages_go_to_the_end(patch: pytest.MonkeyPatch) -> None:
         self.forget(position, message)
         return self.append(message, deadline_ms)
 
+    def put_back_all(self: ArrivalBacklog, delivered: Sequence[tuple[int, Message]]) -> None:
+        for position, message in delivered:
+            put_back(self, position, message)
+
     patch.setattr(ArrivalBacklog, "put_back", put_back)
+    patch.setattr(ArrivalBacklog, "put_back_all", put_back_all)
 
 
 @plant
