@@ -362,8 +362,8 @@ class Broker:
             self._route_dead_letters()
 
     @contextmanager
-    def dead_letters_held(self) -> Iterator[None]:
-        """Hold dead letters until the end of the block, when freed consumers have taken their messages.
+    def dead_letters_held(self, *, serves_freed: bool = True) -> Iterator[None]:
+        """Hold dead letters until the end of the block, and until freed consumers have been served.
 
         In RabbitMQ they reach a queue when it has done all that a publish or a settlement brings about.
         """
@@ -373,7 +373,7 @@ class Broker:
             yield
         finally:
             if is_outermost:
-                if self._dead_letters:
+                if serves_freed and self._dead_letters:
                     self.resume_freed_consumers()
                 self._route_dead_letters()
 

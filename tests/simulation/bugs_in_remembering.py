@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -76,15 +76,15 @@ def a_delivery_is_not_noted(patch: pytest.MonkeyPatch) -> None:
 
 @plant
 def the_head_goes_back_with_what_comes_back(patch: pytest.MonkeyPatch) -> None:
-    def make(put_back: Callable[[ArrivalBacklog, int, Message], int]) -> Any:
-        def wrong(self: ArrivalBacklog, position: int, message: Message) -> int:
+    def make(put_back_all: Callable[[ArrivalBacklog, Sequence[tuple[int, Message]]], None]) -> Any:
+        def wrong(self: ArrivalBacklog, delivered: Sequence[tuple[int, Message]]) -> None:
             if self.paged is not None:
-                self.paged.head = min(self.paged.head, position)
-            return put_back(self, position, message)
+                self.paged.head = min(self.paged.head, *(position for position, _ in delivered))
+            put_back_all(self, delivered)
 
         return wrong
 
-    replace(patch, ArrivalBacklog, "put_back", make)
+    replace(patch, ArrivalBacklog, "put_back_all", make)
 
 
 @plant

@@ -148,8 +148,10 @@ class Held:
     copy: Copy
     consumer: ConsumerModel | None
     since_ms: int
-    # Which method of a transaction has settled it.
+    # The method of a transaction that has settled it.
     method: int = 0
+    # The method among those of one read that settles it.
+    frame: int = 0
 
 
 @dataclass(eq=False)

@@ -194,8 +194,11 @@ def settle(sim: Simulation) -> None:
             method, multiple = Basic.Reject(tag, requeue=verdict == "requeue"), False
         if multiple and not frames and sim.chance.random() < 0.2:
             tag = method.delivery_tag = 0  # not behind others, for which there may be new deliveries already
+        of_method = [other for other in left if other in channel.tags(tag, multiple)]
+        for other in of_method if channel.mode != TRANSACTIONAL else ():
+            channel.held[other].frame = len(frames)
         frames.append(frame.marshal(method, channel.number))
-        settled += [other for other in left if other in channel.tags(tag, multiple)]
+        settled += of_method
     sim.tell(f"{client}: {verdict} {[channel.held[tag].copy for tag in settled]}")
     client.send(*frames)
     sim.hear()

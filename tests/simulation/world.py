@@ -213,8 +213,10 @@ class World:
 
     def _settle(self, channel: ChannelModel, tags: list[int], verdict: str, is_lost: bool = False) -> list[QueueModel]:
         """Settle deliveries and return the queues to drain. All count against the prefetch until the end."""
-        queues: dict[QueueModel, None] = {}
-        channel.count_out(sum(channel.held[tag].consumer is not None for tag in tags))
+        queues: dict[QueueModel, list[Copy]] = {}
+        frames = sorted((channel.held[tag].frame, tag) for tag in tags)
+        for _, of_frame in groupby(frames, key=lambda item: item[0]):
+            channel.count_out(sum(channel.held[tag].consumer is not None for _, tag in of_frame))
         for tag in tags:
             copy = channel.held[tag].copy
             if verdict == "ack":
@@ -224,9 +226,10 @@ class World:
             elif verdict == "reject":
                 copy.queue.reject(copy)
             else:
-                copy.queue.requeue(copy, is_lost)
-                queues[copy.queue] = None
-        for queue in queues:
+                queues.setdefault(copy.queue, []).append(copy)
+        for queue, returned in queues.items():
+            for copy in returned:
+                queue.requeue(copy, is_lost)
             queue.end_requeue()
         for tag in tags:
             del channel.held[tag]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, ClassVar, Final, Generic, TypeVar
 
 from amqp_broker.amqp.errors import PreconditionFailed
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 # Messages that are freed at once; that takes about a millisecond.
 FREED_MAX: Final = 4000
+NOTHING_TO_HOLD: Final[AbstractContextManager[None]] = nullcontext()
 
 B = TypeVar("B", bound="Backlog")
 
@@ -347,12 +349,22 @@ class BacklogQueue(Queue, Generic[B]):
 
     def expire(self) -> None:
         backlog, expiry, now = self.backlog, self.expiry, self.vhost.broker.now
-        while backlog and expiry.is_due(backlog.head_position(), now):
-            self._give_up_head(EXPIRED)
+        if backlog and expiry.is_due(backlog.head_position(), now):
+            with self._dying_together():
+                while backlog and expiry.is_due(backlog.head_position(), now):
+                    self._give_up_head(EXPIRED)
 
     def _drop_beyond_limit(self) -> None:
-        while self.limit.is_exceeded:
-            self._give_up_head(MAXLEN)
+        if self.limit.is_exceeded:
+            with self._dying_together():
+                while self.limit.is_exceeded:
+                    self._give_up_head(MAXLEN)
+
+    def _dying_together(self) -> AbstractContextManager[None]:
+        """Return a block at whose end the messages that die in it are dead-lettered."""
+        if self.settings.dead_letter_exchange is None:
+            return NOTHING_TO_HOLD
+        return self.vhost.broker.dead_letters_held(serves_freed=False)
 
     def _give_up_head(self, reason: str) -> None:
         message, position = self._take_to_give_up()

@@ -108,7 +108,7 @@ class QueueBroker(Protocol):
         """Deliver to consumers of which messages were settled in this read."""
         ...
 
-    def dead_letters_held(self) -> AbstractContextManager[None]:
+    def dead_letters_held(self, *, serves_freed: bool = True) -> AbstractContextManager[None]:
         """Have dead letters wait until the end of the block."""
         ...
 

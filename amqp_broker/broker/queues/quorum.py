@@ -51,12 +51,10 @@ class QuorumQueue(BacklogQueue[QuorumBacklog]):
         self.counts = ReturnCounts(counts_failures=self._profile.counts_failures)
         self.pulled: set[int] = set()
         self.leavers: set[Consumer] = set()
-        self.retries = DelayedRetries(vhost.broker.timers, self._end_delays, counts_properties=self.counts_properties)
+        timers = vhost.broker.timers
+        self.retries = DelayedRetries(timers, self._end_delays, counts_properties=self.counts_properties)
         self.dead_letters = KeptDeadLetters(
-            vhost.broker.timers,
-            self._publish_dead_letter,
-            self._end_dead_letter,
-            counts_properties=self.counts_properties,
+            timers, self._publish_dead_letter, self._end_dead_letter, counts_properties=self.counts_properties
         )
         super().__init__(vhost, declaration)
         self.publishers = RefusedPublishers(self.limit)
@@ -142,14 +140,15 @@ class QuorumQueue(BacklogQueue[QuorumBacklog]):
         if not self.backlog.expires_by_level:
             super().expire()
             return
-        for position, message in self.backlog.take_expired(self.expiry, self.vhost.broker.now):
-            self.note_change()
-            if self.limit.bytes_max is not None:
-                self.limit.ready_bytes -= octets_of(message, self.counts_properties)
-            if message.is_damaged:
-                self._report_damage(position)
-            else:
-                self._discard(position, message, EXPIRED)
+        with self._dying_together():
+            for position, message in list(self.backlog.take_expired(self.expiry, self.vhost.broker.now)):
+                self.note_change()
+                if self.limit.bytes_max is not None:
+                    self.limit.ready_bytes -= octets_of(message, self.counts_properties)
+                if message.is_damaged:
+                    self._report_damage(position)
+                else:
+                    self._discard(position, message, EXPIRED)
 
     def peek(self) -> Iterator[tuple[Message, bool]]:
         for message, redelivered, _ in self.peek_counted():
@@ -253,9 +252,8 @@ class QuorumQueue(BacklogQueue[QuorumBacklog]):
             delay = self.settings.retry_delay if self._profile.delays_retries and not self.is_deleted else None
             delay_ms = delay.of(count, has_failed) if delay is not None else None
             ready_at_ms = None if delay_ms is None else self.vhost.broker.now + delay_ms
-            self.backlog.rewrite(
-                position, self.counts.stored(position, message, self.deadlines.get(position), ready_at_ms)
-            )
+            stored = self.counts.stored(position, message, self.deadlines.get(position), ready_at_ms)
+            self.backlog.rewrite(position, stored)
             if ready_at_ms is not None:
                 self._delay(position, message, ready_at_ms)
                 return position
@@ -272,9 +270,10 @@ class QuorumQueue(BacklogQueue[QuorumBacklog]):
         dropped = []
         while self.limit.is_exceeded:
             dropped.append(self._take_to_give_up())
-        for message, position in dropped[::-1]:
-            if not message.is_damaged:
-                self._discard(position, message, MAXLEN)
+        with self._dying_together():
+            for message, position in dropped[::-1]:
+                if not message.is_damaged:
+                    self._discard(position, message, MAXLEN)
 
     def _put_back(self, position: int, message: Message, *, to_tail: bool) -> int:
         self.note_change()

@@ -308,3 +308,27 @@ def test_a_quorum_queue_before_4_3_counts_deliveries_to_lost_channels_in_its_dea
     peer.publish("q", b"2")
     holder.disconnect()
     assert headers(peer, "dead")["x-delivery-count"] == 1
+
+
+@pytest.mark.parametrize("cause", ["length", "expiry"])
+@pytest.mark.parametrize("kind", ["classic", "quorum"])
+def test_a_queue_gives_up_all_that_it_must_before_other_queues_do(kind: str, cause: str) -> None:
+    lab = Lab()
+    peer = lab.connect()
+    peer.declare("all")
+    declare(peer, "other", "all", max_length=1)
+    declare(peer, "q", "", "amq.fanout", queue_type=kind, max_length_bytes=9)
+    for queue in ("other", "all"):
+        peer.call(commands.Queue.Bind(queue=queue, exchange="amq.fanout"))
+    peer.publish("other", b"displaced")
+    for body in (b"111", b"222", b"333"):
+        peer.publish("q", body, expiration="60000")
+    if cause == "length":
+        peer.publish("q", b"444444")
+    else:
+        lab.advance(60_000)
+    taken = [got[1].body for got in iter(lambda: peer.get("all"), None)]
+    # Beyond their length, quorum queues give up the newest first.
+    died = {b"111", b"222"} if cause == "length" else {b"111", b"222", b"333"}
+    assert set(taken[: len(died)]) == died
+    assert taken[len(died)] == b"displaced"
