@@ -60,7 +60,7 @@ class Results:
         areas: dict[str, list[Judged]] = {}
         for one in sorted(self.judged, key=lambda one: one.scenario.question):
             areas.setdefault(one.scenario.area, []).append(one)
-        return [Chapter(_title(area), _about(area), tuple(judged)) for area, judged in areas.items()]
+        return [Chapter(title_of(area), _about(area), tuple(judged)) for area, judged in areas.items()]
 
     def reasons_to_skip(self) -> list[tuple[str, int]]:
         """Return the reasons, each with the number of scenarios, the most frequent first."""
@@ -84,7 +84,8 @@ def side_by_side(expected: Sequence[str], seen: Sequence[str]) -> Iterator[Row]:
             yield Row(left[index] if index < len(left) else None, right[index] if index < len(right) else None)
 
 
-def _title(area: str) -> str:
+def title_of(area: str) -> str:
+    """Return the name of a chapter, which is that of the area in words."""
     return area.replace("_", " ").capitalize()
 
 

@@ -70,6 +70,11 @@ def cell(agree: int, differ: int, skipped: int) -> str:
     return f"{agree} / {differ} / {skipped}" if differ or skipped else str(agree)
 
 
+def count_of(text: str) -> tuple[int, ...]:
+    """Return the numbers of a cell, of which the last ones may be absent."""
+    return tuple(int(number) for number in text.split(" / "))
+
+
 def measured(profile: str) -> dict[str, tuple[int, int, int]]:
     """Play all at a broker with this profile."""
     with tempfile.TemporaryDirectory() as folder:
