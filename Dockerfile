@@ -1,8 +1,12 @@
 # An image that replaces RabbitMQ's. docs/container.md lists what is the same.
 FROM python:3.12-slim AS build
+# The modules on a message's way are compiled. Only this stage has the compiler.
+RUN apt-get update \
+ && apt-get install -y --no-install-recommends gcc libc6-dev
 COPY . /source
 RUN python -m venv /opt/amqp-broker \
- && /opt/amqp-broker/bin/pip install --no-cache-dir --disable-pip-version-check -c /source/constraints.txt /source \
+ && AMQP_BROKER_COMPILED=1 /opt/amqp-broker/bin/pip install --no-cache-dir --disable-pip-version-check \
+    -c /source/constraints.txt /source \
  && /opt/amqp-broker/bin/pip uninstall --yes --quiet pip
 
 FROM python:3.12-slim

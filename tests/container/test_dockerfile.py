@@ -21,7 +21,8 @@ from compat.waiting import wait_until
 from tests.container.image import PROJECT
 
 RELEASE = "trixie"
-PACKAGES = ("ca-certificates", "python3", "python3-venv")
+# Docker's image of Python has its headers, too.
+PACKAGES = ("ca-certificates", "libpython3-dev", "python3", "python3-venv")
 BASE = "docker.io/library/python:3.12-slim"
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 # Where pip finds packages on this machine, and the certificates for that.
@@ -134,7 +135,8 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
         pytest.skip("there is no buildah, or this is not root")
     folder = tmp_path_factory.mktemp("engine")
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    root = cache / "amqp-broker-container" / RELEASE
+    # Other packages make another folder.
+    root = cache / "amqp-broker-container" / "+".join((RELEASE, *PACKAGES))
     try:
         create(RELEASE, root, PACKAGES)
     except Unavailable as reason:
@@ -161,3 +163,7 @@ def test_the_dockerfile_builds_an_image_that_serves(engine: Engine, tmp_path: Pa
         assert container.output("stat", "-c", "%U", "/var/lib/rabbitmq/amqp-broker") == "rabbitmq\n"
         overview = container.output("curl", "--silent", "--user", "ann:secret", "localhost:15672/api/overview")
         assert json.loads(overview)["product_name"] == "RabbitMQ"
+        # The broker that runs is the compiled one, and the compiler is gone.
+        assert json.loads(overview)["erlang_full_version"].endswith(", compiled")
+        assert container.output("amqp-broker", "--version").endswith("(compiled)\n")
+        assert container.execute(["sh", "-c", "command -v gcc"]).returncode != 0
