@@ -301,6 +301,7 @@ class VHost:
         resource, profile = f"queue '{declaration.name}' in {self}", self.broker.profile
         if profile.release >= (4, 0):
             arguments.check_queue(declaration.arguments, profile, resource)
+            check_deprecated(declaration, profile)
         if self.limits.is_reached(MAX_QUEUES, len(self.queues)):
             limit = self.limits[MAX_QUEUES]
             raise PreconditionFailed(
@@ -308,7 +309,7 @@ class VHost:
             )
         if profile.release < (4, 0):
             arguments.check_queue(declaration.arguments, profile, resource)
-        check_deprecated(declaration, profile)
+            check_deprecated(declaration, profile)
         check_shape(declaration, profile, resource)
 
     def add_queue(

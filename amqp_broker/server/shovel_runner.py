@@ -73,10 +73,10 @@ class ShovelRunner(Component):
         """Raise InvalidParameter for an invalid definition, or for a vhost of this broker that `user` cannot open."""
         from amqp_broker.shovel.shovel_definition import LOCAL, parse
 
-        definition = parse(value)
+        definition = parse(name, value)
         ends = definition.source, definition.destination
         if self.server.broker.profile.release < LOCAL_SINCE and LOCAL in [end.protocol for end in ends]:
-            raise InvalidParameter('RabbitMQ has the protocol <<"local">> from version 4.2 on')
+            raise InvalidParameter("RabbitMQ has the protocol local from version 4.2 on")
         for uri in (*definition.source.uris, *definition.destination.uris):
             # Local links do not log in, so the permissions of the owner apply.
             if user is not None and uri.is_local and uri.vhost is not None and not user.can_open(uri.vhost):
@@ -89,7 +89,9 @@ class ShovelRunner(Component):
 
         self.on_cleared(vhost, name)
         server = self.server
-        shovel = Shovel(name, vhost, parse(value), self, server.broker.node, self._on_done, server.clock.real_now())
+        shovel = Shovel(
+            name, vhost, parse(name, value), self, server.broker.node, self._on_done, server.clock.real_now()
+        )
         self._shovels[vhost, name] = shovel
         self._loop.call_soon(self._begin, shovel)
 

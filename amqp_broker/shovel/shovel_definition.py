@@ -6,7 +6,7 @@ Source: RabbitMQ, "Configuring Dynamic Shovels" and "URI Specification"; rabbit_
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 from urllib.parse import parse_qsl, quote, unquote
@@ -35,6 +35,7 @@ HEARTBEAT_S_MAX: Final = 65535
 # Limits of the numeric properties.
 _NUMBERS_MAX: Final = {"octet": 255, "timestamp": (1 << 64) - 1}
 
+_SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 _URI: Final = re.compile(
     r"(?P<scheme>amqps?)://(?:(?P<user>[^:@/]*)(?::(?P<password>[^@/]*))?@)?"
     r"(?P<host>\[[^\]]*\]|[^\[\]:/?#@]*)(?::(?P<port>[0-9]{1,5}))?(?:/(?P<vhost>[^/?#]*))?(?:\?(?P<query>[^#]*))?"
@@ -103,8 +104,8 @@ class Definition:
     adds_timestamp_header: bool
 
 
-def parse(value: Any) -> Definition:
-    """Parse a definition. Raise InvalidParameter."""
+def parse(name: str, value: Any) -> Definition:
+    """Parse the definition of the shovel of this name. Raise InvalidParameter."""
     if not isinstance(value, Mapping):
         raise InvalidParameter(
             f"the definition of a shovel should be an object, actually was {fields.json_term(value)}"
@@ -114,14 +115,12 @@ def parse(value: Any) -> Definition:
     for key in ("src-protocol", "dest-protocol"):
         _is_protocol(key, given.get(key, AMQP_0_9_1))
     foreign = {name for key, names in _NOT_OF_LOCAL.items() if given.get(key, AMQP_0_9_1) == LOCAL for name in names}
-    unknown = sorted(set(given) - (set(_KEYS) - foreign))
-    if unknown:
-        raise InvalidParameter(f"Unrecognised terms [{','.join(unknown)}] in shovel")
+    _has_no_others(name, given, set(_KEYS) - foreign)
     for key, item in given.items():
         _KEYS[key](key, item)
     for key in ("src-uri", "dest-uri"):
         if key not in given:
-            raise InvalidParameter(f'Key "{key}" not found in shovel')
+            raise InvalidParameter(f'Key "{key}" not found in {name}')
     if ("src-queue" in given) is ("src-exchange" in given):
         word = "Cannot specify 'src-exchange' and 'src-queue'" if "src-queue" in given else None
         raise InvalidParameter(word or "Must specify 'src-exchange' or 'src-queue'")
@@ -154,7 +153,7 @@ def parse_uri(text: str) -> Uri:
     """Parse a URI. Raise InvalidParameter."""
     found = _URI.fullmatch(text)
     if found is None:
-        raise InvalidParameter(f'"{without_credentials(text)}" not a valid URI')
+        raise InvalidParameter(_reason_of_uri(text))
     port = int(found["port"] or PORTS[found["scheme"]])
     if not 0 < port < 65536:
         raise InvalidParameter(f'"{without_credentials(text)}" not a valid URI: there is no port {port}')
@@ -174,6 +173,18 @@ def parse_uri(text: str) -> Uri:
         vhost,
         query,
     )
+
+
+def _reason_of_uri(text: str) -> str:
+    """Return the refusal of a URI, with RabbitMQ's term if the scheme is the cause."""
+    shown, scheme = without_credentials(text), _SCHEME.match(text)
+    if scheme is None:
+        cause = "{unable_to_parse_uri,no_scheme}"
+    elif scheme[1] not in PORTS:
+        cause = f'{{unexpected_uri_scheme,"{scheme[1]}"}}'
+    else:
+        return f'"{shown}" not a valid URI'
+    return f'"{shown}" not a valid URI: {{{cause},"{shown}"}}'
 
 
 def without_credentials(text: str) -> str:
@@ -196,6 +207,13 @@ def _end(given: Mapping[str, Any], side: str) -> End:
     )
 
 
+def _has_no_others(place: str, given: Mapping[str, Any], known: Set[str]) -> None:
+    others = sorted(given.keys() - known)
+    if others:
+        terms = ",".join(f"{{{fields.json_term(key)},{fields.json_term(given[key])}}}" for key in others)
+        raise InvalidParameter(f"Unrecognised terms [{terms}] in {place}")
+
+
 def _is_text(key: str, value: Any) -> None:
     if not isinstance(value, str):
         raise InvalidParameter(f"{key} should be binary, actually was {fields.json_term(value)}")
@@ -213,8 +231,9 @@ def _is_boolean(key: str, value: Any) -> None:
 
 
 def _is_number(key: str, value: Any) -> None:
-    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise InvalidParameter(f"{key} should be a non-negative number, actually was {fields.json_term(value)}")
+    _is_integer(key, value)
+    if value < 0:
+        raise InvalidParameter(f"{key} should be a non-negative number, actually was {value}")
 
 
 def _is_integer(key: str, value: Any) -> None:
@@ -234,11 +253,14 @@ def _is_uri(key: str, value: Any) -> None:
         for item in value:
             _is_text(key, item)
             parse_uri(item)
+    elif isinstance(value, Sequence):
+        raise InvalidParameter(f"{key} should be a URI or a list of them, actually was []")
     else:
-        raise InvalidParameter(f"{key} should be a URI or a list of them, actually was {fields.json_term(value)}")
+        raise InvalidParameter(f"{key} should be list, actually was {fields.json_term(value)}")
 
 
 def _is_protocol(key: str, value: Any) -> None:
+    _is_text(key, value)
     if value == "amqp10":
         raise InvalidParameter(f'{key} is <<"amqp10">>, but AMQP 1.0 is not spoken here; use amqp091')
     if value not in (AMQP_0_9_1, LOCAL):
@@ -247,8 +269,10 @@ def _is_protocol(key: str, value: Any) -> None:
 
 
 def _is_ack_mode(key: str, value: Any) -> None:
+    _is_text(key, value)
     if value not in (NO_ACK, ON_PUBLISH, ON_CONFIRM):
-        raise InvalidParameter(f"{key} should be one of ['no-ack','on-publish','on-confirm'], actually was {value}")
+        modes = fields.json_term([NO_ACK, ON_PUBLISH, ON_CONFIRM])
+        raise InvalidParameter(f"{key} should be one of {modes}, actually was {fields.json_term(value)}")
 
 
 def _is_delete_after(key: str, value: Any) -> None:
@@ -260,18 +284,17 @@ def _is_delete_after(key: str, value: Any) -> None:
 
 
 def _is_properties(key: str, value: Any) -> None:
-    _is_object(key, value)
+    if not isinstance(value, Mapping):
+        raise InvalidParameter(f"{key} not a list {fields.json_term(value)}")
     kinds = {name: kind for name, _, kind in PROPERTIES if name != "headers"}
+    _has_no_others(key, value, kinds.keys())
     for name, item in value.items():
-        kind = kinds.get(name)
-        if kind is None:
-            raise InvalidParameter(f"unknown property {name} in {key}")
-        if kind == "shortstr":
-            _is_name(f"{key}.{name}", item)
+        if kinds[name] == "shortstr":
+            _is_name(name, item)
             continue
-        _is_number(f"{key}.{name}", item)
-        if item > _NUMBERS_MAX[kind]:
-            raise InvalidParameter(f"{key}.{name} must not be greater than {_NUMBERS_MAX[kind]}")
+        _is_number(name, item)
+        if item > _NUMBERS_MAX[kinds[name]]:
+            raise InvalidParameter(f"{name} must not be greater than {_NUMBERS_MAX[kinds[name]]}")
 
 
 # Keys that an end of the protocol `local` does not have, as RabbitMQ 4.3.6 refuses them.

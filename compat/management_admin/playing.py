@@ -9,16 +9,21 @@ import pika
 
 from compat.brokers import BrokerProcess
 from compat.management.http_asking import Api, Ask, titled
+from compat.management_admin.limit_requests import REACHED
 from compat.management_admin.message_requests import MESSAGES
 from compat.management_admin.policy_requests import POLICY_KEYS
 from compat.management_admin.requests import SCENARIOS
+from compat.management_admin.shovel_requests import SHOVELS
 from compat.oracle.suite import Answer
 
-QUESTIONS: Final = {
-    f"{area}/{title}": ask
-    for area, asks in {**SCENARIOS, "messages": MESSAGES, "policy_keys": POLICY_KEYS}.items()
-    for title, ask in titled(asks).items()
+AREAS: Final = {
+    **SCENARIOS,
+    "messages": MESSAGES,
+    "policy_keys": POLICY_KEYS,
+    "reached_limits": REACHED,
+    "shovels": SHOVELS,
 }
+QUESTIONS: Final = {f"{area}/{title}": ask for area, asks in AREAS.items() for title, ask in titled(asks).items()}
 QUEUES: Final[dict[str, dict[str, object]]] = {
     "m": {},
     "dead": {},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from amqp_broker.amqp.errors import PreconditionFailed
+from amqp_broker.amqp.errors import InternalError, PreconditionFailed
 from amqp_broker.broker.queues.queue import QueueDeclaration
 from amqp_broker.broker.vhost import VHost
 from tests.broker_parts import new_queue, new_vhost, push
@@ -45,3 +45,10 @@ def test_a_queue_is_refused_for_its_argument_before_a_limit_from_4_0_on(compat: 
     vhost.limits.set("max-queues", 0)
     with pytest.raises(PreconditionFailed, match=reason):
         vhost.declare_queue(QueueDeclaration("q", {"x-max-length": "a"}, is_durable=True))
+
+
+def test_a_queue_is_refused_as_a_deprecated_feature_before_a_limit() -> None:
+    vhost = Lab(compat="4.3").vhost
+    vhost.limits.set("max-queues", 0)
+    with pytest.raises(InternalError, match="transient_nonexcl_queues"):
+        vhost.declare_queue(QueueDeclaration("q", {}))

@@ -87,7 +87,7 @@ class Pair:
         """Return a started shovel that is idle; `src_queue="q"` is the key src-queue."""
         value = {"src-uri": "amqp://", "dest-uri": "amqp://there"}
         value.update({key.replace("_", "-"): item for key, item in given.items()})
-        shovel = Shovel("s", "/", parse(value), self, "rabbit@here", self.done.append, self.time)
+        shovel = Shovel("s", "/", parse("s", value), self, "rabbit@here", self.done.append, self.time)
         shovel.start(self.time)
         self.run()
         return shovel

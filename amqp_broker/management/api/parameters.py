@@ -14,7 +14,7 @@ from amqp_broker.broker.broker import CLUSTER_ID, CLUSTER_TAGS
 from amqp_broker.broker.runtime_parameters import POLICY, Parameter
 from amqp_broker.management.api.vhosts import changed_vhost, named_vhosts
 from amqp_broker.management.documents.exporting import parameter_row
-from amqp_broker.management.http.answers import CREATED, NO_CONTENT, Answer, validation_failed
+from amqp_broker.management.http.answers import CREATED, NO_CONTENT, Answer, escaped, validation_failed
 from amqp_broker.management.http.auth import MANAGEMENT, POLICYMAKER
 from amqp_broker.management.http.endpoint import Endpoints
 from amqp_broker.management.http.listing import ListQuery, listed_rows
@@ -65,7 +65,9 @@ def put_parameter(request: Request) -> Answer:
     try:
         vhost.parameters.set(component, name, value, request.user)
     except InvalidParameter as error:
-        raise error if component == POLICY else validation_failed(error) from None
+        if component == POLICY:
+            raise
+        raise validation_failed(escaped(error, request.broker.profile.release)) from None
     return answer
 
 

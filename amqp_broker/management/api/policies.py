@@ -12,7 +12,7 @@ from amqp_broker.broker.portions import Steps
 from amqp_broker.broker.runtime_parameters import policy_of
 from amqp_broker.management.api.vhosts import changed_vhost, named_vhosts
 from amqp_broker.management.documents.exporting import policy_row
-from amqp_broker.management.http.answers import CREATED, NO_CONTENT, Answer, validation_failed
+from amqp_broker.management.http.answers import CREATED, NO_CONTENT, Answer, escaped, validation_failed
 from amqp_broker.management.http.auth import ADMINISTRATOR, MANAGEMENT, POLICYMAKER
 from amqp_broker.management.http.endpoint import Endpoints
 from amqp_broker.management.http.listing import ListQuery, listed_rows
@@ -83,10 +83,7 @@ def put_policy(request: Request) -> Steps[Answer]:
     try:
         yield from vhost.policies.setting(given)
     except InvalidParameter as error:
-        reason = str(error)
-        if request.broker.profile.release < (4, 3):
-            reason = reason.replace("<", "&lt;").replace(">", "&gt;")
-        raise validation_failed(reason) from None
+        raise validation_failed(escaped(error, request.broker.profile.release)) from None
     return CREATED if is_new else NO_CONTENT
 
 

@@ -69,6 +69,11 @@ def validation_failed(reason: object) -> Refusal:
     return bad_request(f"Validation failed\n\n{reason}\n")
 
 
+def escaped(reason: object, release: tuple[int, int]) -> str:
+    """Return a reason about a policy or a parameter as RabbitMQ writes it: before 4.3 with HTML's escapes."""
+    return str(reason) if release >= (4, 3) else str(reason).replace("<", "&lt;").replace(">", "&gt;")
+
+
 class Challenge(Refusal):
     """The refusal of a request without acceptable credentials, with the header `WWW-Authenticate`."""
 

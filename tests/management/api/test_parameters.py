@@ -36,6 +36,12 @@ def test_invalid_parameters_are_refused_in_rabbitmqs_words(desk: Desk) -> None:
     assert desk.ask("PUT", "/api/parameters/federation-upstream/none/up", {"value": {}}) == (404, "vhost_not_found")
 
 
+@pytest.mark.parametrize(("compat", "term"), [("4.0", '{&lt;&lt;"x'), ("4.3", '{<<"x')])
+def test_a_reason_has_escapes_of_html_before_4_3(compat: str, term: str) -> None:
+    status, reason = Desk(compat=compat).ask("PUT", PATH, {"value": {"uri": "amqp://a", "x": 1}})
+    assert (status, term in reason) == (400, True)
+
+
 def test_policies_are_listed_as_parameters_only_by_component(desk: Desk) -> None:
     desk.ask("PUT", "/api/policies/%2F/p", {"pattern": "", "definition": {"max-length": 1}})
     assert desk.get("/api/parameters") == (200, [])
