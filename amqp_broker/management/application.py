@@ -18,7 +18,7 @@ from amqp_broker.broker.broker import Broker
 from amqp_broker.broker.observe.events import INTERNAL_USER
 from amqp_broker.broker.portions import Steps, Work
 from amqp_broker.management.api_sections import all_endpoints
-from amqp_broker.management.http import browsers
+from amqp_broker.management.http import browsers, negotiation
 from amqp_broker.management.http.answers import Answer, Deferred, Refusal, Streamed, bad_request, not_found, refusal_of
 from amqp_broker.management.http.auth import PUBLIC, login
 from amqp_broker.management.http.bodies import BODY_BYTES_MAX, FORM_BYTES_MAX, BrokenBody, ClientLeft, read_body
@@ -128,6 +128,8 @@ class Management:
         if endpoint is None:
             raise MethodNotAllowed
         user = self._user_of(given, endpoint)
+        negotiation.check_accept(endpoint, headers)
+        negotiation.check_body_type(endpoint, headers)
         body = b"" if method == "GET" else await self._body_of(given, endpoint)
         request = Request(self.broker, self.node, user, method, names, query_of(query), headers, body, query)
         value = await self._call(endpoint, request)

@@ -172,6 +172,8 @@ def test_each_tool_and_method_is_recorded() -> None:
 
 @pytest.mark.parametrize("recorded", RECORDED, ids=name_of)
 def test_a_request_of_a_tool_is_not_that_of_another_site(running: RunningServer, recorded: dict[str, Any]) -> None:
-    # Some names are of objects that were there when the tool asked.
-    assert ask(running, recorded, {}) in {200, 201, 204, 404}
+    # Some names are of objects that were there when the tool asked. RabbitMQ takes definitions as JSON alone.
+    has_type = any(name.lower() == "content-type" for name in recorded["headers"])
+    is_refused = (recorded["method"], recorded["path"]) == ("POST", "/api/definitions") and not has_type
+    assert ask(running, recorded, {}) in ({415} if is_refused else {200, 201, 204, 404})
     assert ask(running, recorded, OF_BROWSERS) == 403
