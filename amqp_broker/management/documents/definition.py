@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from amqp_broker.amqp import fields
+from amqp_broker.amqp.errors import AMQPError
 from amqp_broker.management.documents.values import SHORTSTR_BYTES_MAX, table_of
 
 
@@ -86,3 +87,14 @@ def title_of(kind: str, number: int, values: dict[str, Any], vhost: str | None) 
         return f"{kind} of user '{values.get('user')}'{place}"
     name = values.get("name")
     return f"{kind} '{name}'{place}" if isinstance(name, str) else f"{kind} {number}{place}"
+
+
+def short_type(name: str) -> str:
+    """Return a queue type, which RabbitMQ may write as the name of its module."""
+    return name.removeprefix("rabbit_").removesuffix("_queue")
+
+
+def sentence_of(title: str, error: Exception) -> str:
+    """Return RabbitMQ's text of an error, preceded by the title of the object if the text lacks it."""
+    text = f"{error.name.lower()}: {error}" if isinstance(error, AMQPError) else str(error)
+    return text if title in text else f"{title}: {text}"

@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any, Final, TypeAlias
 
 from amqp_broker.amqp import fields
-from amqp_broker.amqp.errors import AMQPError, DoesNotExist, InvalidParameter
+from amqp_broker.amqp.errors import AMQPError, DoesNotExist, InvalidParameter, PreconditionFailed
 from amqp_broker.broker import runtime_parameters
 from amqp_broker.broker.admin.access import SALT_BYTES, SHA256, Permission, TopicPermission, decode_hash, hash_password
 from amqp_broker.broker.admin.limits import MAX_QUEUES, user_limits
@@ -28,7 +28,7 @@ from amqp_broker.broker.portions import Steps, finished
 from amqp_broker.broker.queues import arguments
 from amqp_broker.broker.queues.queue import QueueDeclaration
 from amqp_broker.broker.queues.types import check_shape, with_default_type
-from amqp_broker.management.documents.definition import DefinitionsError, Entry, title_of
+from amqp_broker.management.documents.definition import DefinitionsError, Entry, sentence_of, short_type, title_of
 from amqp_broker.management.documents.disposable import Disposable
 from amqp_broker.management.documents.values import SHORTSTR_BYTES_MAX
 
@@ -142,7 +142,7 @@ class Import:
                     for _ in steps:
                         yield done - 1
             except (AMQPError, InvalidParameter, DoesNotExist) as error:
-                raise DefinitionsError(_sentence(title, error)) from None
+                raise DefinitionsError(sentence_of(title, error)) from None
             yield done
 
     # Reading
@@ -160,7 +160,7 @@ class Import:
             try:
                 read(entry)
             except (AMQPError, InvalidParameter) as error:
-                raise DefinitionsError(_sentence(entry.title, error)) from None
+                raise DefinitionsError(sentence_of(entry.title, error)) from None
             yield
 
     def _do(self, entry: Entry, action: Action) -> None:
@@ -192,6 +192,8 @@ class Import:
             raise DefinitionsError(f"{entry.title} has no tags (tags_not_present)")
         tags = entry.tags() if "tags" in values else ["administrator"] * (values["administrator"] in (True, "true"))
         algorithm = self._algorithm(entry)
+        if "password" in values and "password_hash" in values:
+            raise DefinitionsError(f"{entry.title}: both_password_and_password_hash_are_provided")
         if "password" in values:
             password, algorithm = entry.text("password").encode(), SHA256
             password_hash = hash_password(password, self.broker.entropy(SALT_BYTES)) if password else b""
@@ -239,7 +241,7 @@ class Import:
         default_type = noted.default_queue_type
         if "default_queue_type" in given.values:
             has_type = given.values["default_queue_type"] not in NO_QUEUE_TYPE
-            default_type = _short_type(given.text("default_queue_type")) if has_type else None
+            default_type = short_type(given.text("default_queue_type")) if has_type else None
         return Metadata(
             given.text("description") if given.values.get("description") is not None else noted.description,
             tuple(given.tags()) if given.values.get("tags") is not None else noted.tags,
@@ -306,10 +308,12 @@ class Import:
         self.broker.vhost(vhost).parameters.set(component, name, value)
 
     def _read_exchange(self, entry: Entry) -> None:
-        vhost, name = self._vhost_of(entry), entry.name()
+        name = entry.name()
         if not name or name.startswith(RESERVED):
+            # It is skipped wherever it is, even in a vhost that is not there.
             self._skip(entry, "an exchange", name)
             return
+        vhost = self._vhost_of(entry)
         self._new_exchanges.setdefault(vhost, set()).add(name)
         exchange_type(self.broker.profile, kind := entry.text("type"))
         declaration = ExchangeDeclaration(
@@ -346,7 +350,11 @@ class Import:
         adds_classic = self.broker.profile.adds_queue_type
         typed = with_default_type(declaration, self._types[vhost], adds_classic=adds_classic)
         arguments.check_queue(typed.arguments, self.broker.profile, resource)
-        check_shape(typed, self.broker.profile, resource)
+        try:
+            check_shape(typed, self.broker.profile, resource)
+        except PreconditionFailed as error:
+            self.notes.append(f"{entry.title} is skipped: {error}")
+            return
         if not (declaration.is_durable or self.broker.profile.has_transient_queues):
             self.refused.add((vhost, name))
             self.notes.append(f"{entry.title} is skipped: it is neither durable nor exclusive, which is not permitted")
@@ -371,7 +379,11 @@ class Import:
                 )
 
     def _read_binding(self, entry: Entry) -> None:
-        vhost, source, destination = self._vhost_of(entry), entry.name("source"), entry.name("destination")
+        source, destination = entry.name("source"), entry.name("destination")
+        if self._is_lost(entry):
+            self.notes.append(f"{entry.title} is skipped, since there is no such virtual host")
+            return
+        vhost = self._vhost_of(entry)
         kind, key = entry.text("destination_type"), entry.text("routing_key", "")
         if kind not in ("queue", "exchange"):
             raise DefinitionsError(f"destination_type of {entry.title} is neither queue nor exchange")
@@ -384,6 +396,11 @@ class Import:
         is_to_default = kind == "exchange" and not destination
         if source and not (is_to_default and self.broker.profile.release < (4, 3)):
             self._do(entry, partial(self._bind, entry.title, vhost, source, kind, destination, key, table))
+
+    def _is_lost(self, entry: Entry) -> bool:
+        """Return whether a binding names a vhost that is not there, and this version skips it."""
+        vhost = entry.values.get("vhost") if self._vhost is None else self._vhost
+        return self.broker.profile.release < (4, 0) and isinstance(vhost, str) and vhost not in self._types
 
     def _check_ends(self, entry: Entry, vhost: str, source: str, kind: str, destination: str) -> None:
         """Raise DefinitionsError if an end neither exists nor is declared before. (3.13 skips the binding.)"""
@@ -429,14 +446,3 @@ class Import:
             self.notes.append(f"Skipping import of {kind} whose name begins with 'amq.', name: {name}")
         else:
             self.notes.append(f"{entry.title} is skipped: it is the default exchange")
-
-
-def _short_type(name: str) -> str:
-    """Return a queue type, which RabbitMQ may write as the name of its module."""
-    return name.removeprefix("rabbit_").removesuffix("_queue")
-
-
-def _sentence(title: str, error: Exception) -> str:
-    """Return RabbitMQ's text of an error, preceded by the title of the object if the text lacks it."""
-    text = f"{error.name.lower()}: {error}" if isinstance(error, AMQPError) else str(error)
-    return text if title in text else f"{title}: {text}"

@@ -134,11 +134,6 @@ REFUSED = [
         "precondition_failed: invalid arg 'x-message-ttl' for queue 'q' in vhost '/': "
         '"expected integer, got longstr"',
     ),
-    (
-        "queues",
-        {**QUEUE, "durable": False, "arguments": {"x-queue-type": "quorum"}},
-        "precondition_failed: invalid property 'non-durable' for queue 'q' in vhost '/'",
-    ),
     ("queues", 5, "queue 2 should be an object, actually was 5"),
     (
         "bindings",

@@ -97,3 +97,40 @@ def test_the_arguments_of_a_queue_are_checked_before_it_is_skipped() -> None:
     queue = {**QUEUE, "durable": False, "arguments": {"x-max-length": -1}}
     with pytest.raises(DefinitionsError, match="value_negative"):
         import_(new_broker(compat="4.3"), {"queues": [queue]})
+
+
+@pytest.mark.parametrize(
+    "shape", [{"auto_delete": True, "arguments": {"x-queue-type": "quorum"}}, {"arguments": {"x-queue-type": "stream"}}]
+)
+def test_a_queue_that_its_type_cannot_be_is_skipped_and_the_rest_is_imported(shape: dict[str, Any]) -> None:
+    """Seen in RabbitMQ 3.10.8, 4.0.5 and 4.3.6, which keep silent."""
+    broker = new_broker()
+    is_durable = shape["arguments"]["x-queue-type"] == "quorum"
+    wrong = {**QUEUE, "name": "wrong", "durable": is_durable, **shape}
+    notes = import_(broker, {"queues": [wrong, QUEUE]})
+    assert [queue.name for queue in broker.vhosts["/"].queues.values()] == ["q"]
+    assert len(notes) == 1
+    assert "is skipped: " in notes[0]
+    assert "invalid property" in notes[0]
+
+
+@pytest.mark.parametrize("name", ["amq.mine", ""])
+def test_an_exchange_with_a_reserved_name_is_skipped_wherever_it_is(name: str) -> None:
+    """Seen in RabbitMQ 3.10.8, 4.0.5 and 4.3.6."""
+    assert len(import_(new_broker(), {"exchanges": [{**EXCHANGE, "name": name, "vhost": "nowhere"}]})) == 1
+
+
+def test_a_binding_in_a_vhost_that_is_not_there_is_skipped_before_4_0() -> None:
+    document = {"bindings": [{**BINDING, "vhost": "nowhere"}]}
+    assert len(import_(new_broker(compat="3.13"), document)) == 1
+    with pytest.raises(DefinitionsError, match="Please create virtual host"):
+        import_(new_broker(compat="4.0"), document)
+
+
+def test_a_user_has_a_password_or_its_hash() -> None:
+    """Seen in RabbitMQ 3.10.8, 4.0.5 and 4.3.6."""
+    broker = new_broker()
+    user = {"name": "u", "tags": "", "password": "x", "password_hash": ""}
+    with pytest.raises(DefinitionsError, match=r"^user 'u': both_password_and_password_hash_are_provided$"):
+        import_(broker, {"users": [user]})
+    assert "u" not in broker.users
