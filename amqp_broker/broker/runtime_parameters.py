@@ -223,6 +223,9 @@ class GlobalParameters:
     def set(self, name: str, value: Any) -> None:
         """Set a parameter, replacing the one of that name. Raises InvalidParameter."""
         check_value(value)
+        if value == {}:
+            # An empty list of pairs, in Erlang.
+            value = []
         self.values[name] = value
         self.removed.discard(name)
         self._broker.journal.define(*journal_entries.of_global_parameter(name, value))

@@ -41,7 +41,9 @@ class VHostLimits(Limits):
             self._on_cleared()
 
     def clear(self, name: str) -> None:
+        """Remove a limit. From then on the limits are listed, even if none was ever set."""
         super().clear(name)
+        self.is_listed = True
         self._on_cleared()
 
     def remove(self) -> None:

@@ -102,7 +102,7 @@ def test_policies_are_listed_only_by_component_and_cannot_be_changed_as_paramete
         vhost.parameters.clear("policy", "p")
 
 
-@pytest.mark.parametrize("value", [None, True, 1, 1.5, "", "text", [], [1, {"a": None}], {}])
+@pytest.mark.parametrize("value", [None, True, 1, 1.5, "", "text", [], [1, {"a": None}], {"a": {}}])
 def test_a_global_parameter_may_have_any_json_value(value: Any) -> None:
     parameters = new_broker().global_parameters
     parameters.set("b", 0)

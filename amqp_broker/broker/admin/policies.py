@@ -94,7 +94,7 @@ class Policy:
     name: str
     pattern: str
     definition: Mapping[str, Any]
-    priority: int = 0
+    priority: int | float = 0
     apply_to: str = "all"
 
     def as_event(self) -> dict[str, Any]:
@@ -125,6 +125,10 @@ def _is_text(value: Any) -> bool:
 def _is_int(value: Any) -> bool:
     # A field table cannot hold more than 64 bits.
     return isinstance(value, int) and not isinstance(value, bool) and -(1 << 63) <= value < 1 << 63
+
+
+def _is_number(value: Any) -> bool:
+    return _is_int(value) or isinstance(value, float)
 
 
 def _is_count(value: Any) -> bool:
@@ -282,7 +286,7 @@ def check(policy: Policy, keys: Collection[str]) -> None:
         _wrong_definition(policy.definition, keys),
         _wrong_scope(policy.apply_to),
         _wrong_pattern(policy.pattern),
-        "" if _is_int(policy.priority) else _no_number("priority", policy.priority),
+        "" if _is_number(policy.priority) else _no_number("priority", policy.priority),
     ]
     if any(wrong):
         raise InvalidParameter("\n".join(text for text in wrong if text))

@@ -18,7 +18,7 @@ from amqp_broker.management.documents.values import json_of
 from amqp_broker.management.http.answers import NO_CONTENT, Answer, not_found
 from amqp_broker.management.http.auth import MANAGEMENT
 from amqp_broker.management.http.endpoint import Endpoints
-from amqp_broker.management.http.listing import ListQuery, listed
+from amqp_broker.management.http.listing import ListQuery, listed, listed_rows
 from amqp_broker.management.http.names import check_name, octets_of
 from amqp_broker.management.http.request import DEFAULT_EXCHANGE_NAME, Request
 from amqp_broker.management.http.shapes import Table, read_by, text
@@ -48,9 +48,13 @@ KINDS: Final = {"q": "queue", "e": "exchange"}
 _HASH_BYTES: Final = 6
 
 
+def _quoted(key: str) -> str:
+    return quote_plus(octets_of(key)).replace("~", "%7E")
+
+
 def properties_key(binding: Binding) -> str:
     """Return the quoted routing key, and after `~` a digest of the arguments; `~` alone if both are empty."""
-    key = quote_plus(octets_of(binding.routing_key)).replace("~", "%7E")
+    key = _quoted(binding.routing_key)
     if not binding.arguments:
         return key or "~"
     digest = hashlib.blake2b(binding.key[2], digest_size=_HASH_BYTES).digest()
@@ -67,6 +71,19 @@ def binding_row(binding: Binding) -> dict[str, Any]:
         "routing_key": binding.routing_key,
         "arguments": json_of(binding.arguments),
         "properties_key": properties_key(binding),
+    }
+
+
+def _implicit_row(vhost: VHost, name: str) -> dict[str, Any]:
+    """Return the row of the implicit binding of a queue that need not be there."""
+    return {
+        "source": "",
+        "vhost": vhost.name,
+        "destination": name,
+        "destination_type": "queue",
+        "routing_key": name,
+        "arguments": {},
+        "properties_key": _quoted(name) or "~",
     }
 
 
@@ -128,9 +145,12 @@ def of_destination(request: Request) -> Any:
 
 @endpoints.on("GET /api/queues/{vhost}/{name}/bindings", tag=MANAGEMENT)
 def of_queue(request: Request) -> Any:
-    """List the bindings to a queue."""
-    queue = request.vhost.queues.get(request.path["name"])
-    return _listed(request, (queue, *queue.incoming) if queue is not None else ())
+    """List the bindings to a queue; one that is not there has its implicit binding, as in RabbitMQ."""
+    vhost, name = request.vhost, request.path["name"]
+    queue = vhost.queues.get(name)
+    if queue is None:
+        return listed_rows(request, [_implicit_row(vhost, name)])
+    return _listed(request, (queue, *queue.incoming))
 
 
 # Between a source and a destination
@@ -159,6 +179,9 @@ def _between(request: Request) -> list[Binding]:
 @endpoints.on("GET /api/bindings/{vhost}/e/{source}/{kind}/{destination}", tag=MANAGEMENT)
 def between(request: Request) -> Any:
     """List the bindings from an exchange to a queue (kind `q`) or an exchange (kind `e`)."""
+    vhost, (kind, name) = request.vhost, _destination(request)
+    if kind == "queue" and name not in vhost.queues and not request.exchange_name("source"):
+        return listed_rows(request, [_implicit_row(vhost, name)])
     return _listed(request, _between(request))
 
 

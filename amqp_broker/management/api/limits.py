@@ -54,8 +54,7 @@ def put_of_vhost(request: Request) -> Answer:
 def delete_of_vhost(request: Request) -> Answer:
     """Remove a limit of a vhost."""
     vhost = changed_vhost(request)
-    if request.path["name"] in vhost.limits.given:
-        vhost.limits.clear(request.path["name"])
+    vhost.limits.clear(request.path["name"])
     return NO_CONTENT
 
 

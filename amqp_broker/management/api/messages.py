@@ -222,10 +222,13 @@ def encoded(octets: bytes, encoding: str) -> tuple[str, str]:
 def get(request: Request) -> Steps[list[dict[str, Any]]]:
     """Get messages, and requeue, reject or acknowledge them as `ackmode` says."""
     vhost = entered_vhost(request)
-    given = request.read(GetOptions)
     name = request.path["queue"]
     if name not in vhost.queues and request.broker.profile.release >= (4, 0):
         raise no_such("queue_not_found")
+    given = request.read(GetOptions)
+    if given.count == 0:
+        # Before 4.0, the queue need not be there.
+        return []
     try:
         request.user.require("read", vhost.name, "queue", name)
         queue = vhost.queue(name)

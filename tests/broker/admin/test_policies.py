@@ -297,6 +297,13 @@ def test_a_priority_is_a_number() -> None:
     assert refusal(policy(priority=priority)) == 'priority should be a number, actually was <<"x">>'
 
 
+def test_a_priority_may_lie_between_two_integers() -> None:
+    """Seen in RabbitMQ 3.10.8, 4.0.5 and 4.3.6."""
+    between: Any = 1.5
+    policies = book(policy("a", priority=1), policy("b", priority=2), policy("c", priority=between))
+    assert [found.name for found in policies] == ["b", "c", "a"]
+
+
 def test_an_unknown_apply_to_is_refused() -> None:
     assert refusal(policy(apply_to="x")) == (
         "apply-to 'x' unrecognised; should be one of: 'queues', 'classic_queues',  'quorum_queues', 'streams', "

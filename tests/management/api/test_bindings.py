@@ -104,9 +104,7 @@ def test_an_invalid_binding_is_refused(desk: Desk, path: str, body: object, stat
 
 
 def test_bindings_between_missing_objects_are_an_empty_list(desk: Desk) -> None:
-    assert (
-        desk.get(B + "nope/q/q") == desk.get(B + "x/q/nope") == desk.get("/api/queues/%2F/nope/bindings") == (200, [])
-    )
+    assert desk.get(B + "nope/q/q") == desk.get(B + "x/q/nope") == desk.get(B + "x/e/nope") == (200, [])
 
 
 def test_binding_requires_permissions_at_both_ends(desk: Desk) -> None:
@@ -146,3 +144,11 @@ def test_an_object_with_many_bindings_is_deleted_before_the_answer(desk: Desk, p
         vhost.bind(exchange, queue, f"k{number}", {})
     assert desk.ask("DELETE", path) == (204, None)
     assert (queue.incoming, exchange.bindings, desk.broker.undrained) == ({}, {}, [])
+
+
+@pytest.mark.parametrize("path", ["/api/queues/%2F/none~/bindings", B + "amq.default/q/none~"])
+def test_a_queue_that_is_not_there_has_its_implicit_binding(desk: Desk, path: str) -> None:
+    """Seen in RabbitMQ 3.10.8, 4.0.5 and 4.3.6."""
+    binding = {"source": "", "vhost": "/", "destination": "none~", "destination_type": "queue", "routing_key": "none~"}
+    assert desk.get(path) == (200, [{**binding, "arguments": {}, "properties_key": "none%7E"}])
+    assert desk.get(B + "amq.default/q/none/none") == (404, "Not Found")

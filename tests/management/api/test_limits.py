@@ -55,3 +55,9 @@ def test_a_limit_that_is_not_a_64_bit_integer_is_refused(desk: Desk, value: obje
     for path in ("/api/vhost-limits/%2F/max-queues", "/api/user-limits/guest/max-channels"):
         assert desk.ask("PUT", path, {"value": value})[0] == 400
     assert desk.get("/api/vhost-limits") == desk.get("/api/user-limits") == (200, [])
+
+
+def test_a_limit_that_was_never_set_is_removed_and_the_limits_are_listed_from_then_on(desk: Desk) -> None:
+    """Seen in RabbitMQ 3.10.8, 4.0.5 and 4.3.6."""
+    assert desk.ask("DELETE", "/api/vhost-limits/%2F/nonsense")[0] == 204
+    assert desk.get("/api/parameters/vhost-limits/%2F")[1][0]["name"] == "limits"

@@ -346,8 +346,8 @@ def test_headers_of_any_depth_are_published_and_got(desk: Desk, depth: int) -> N
 def test_a_body_nested_too_deeply_is_refused_with_the_reason(desk: Desk) -> None:
     body = b'{"count":' + b"[" * 200_000
     reason = "the values are nested deeper than 100000 levels"
-    assert desk.ask("POST", "/api/queues/%2F/q/get", body) == (400, reason)
     declare(desk)
+    assert desk.ask("POST", "/api/queues/%2F/q/get", body) == (400, reason)
     deep = b'{"count":1,"encoding":"auto","ackmode":' + b"[" * 90_000 + b"]" * 90_000 + b"}"
     assert desk.ask("POST", "/api/queues/%2F/q/get", deep) == (400, "the values are nested too deeply")
 
@@ -369,3 +369,13 @@ def test_a_limit_of_connections_applies_to_requests_that_open_one(desk: Desk, li
     for answer in (publish(desk), desk.ask("POST", GET, options), desk.ask("GET", "/api/aliveness-test/%2F")):
         assert answer == (401, "Access refused.")
     assert desk.ask("DELETE", "/api/queues/%2F/q/contents")[0] == 204
+
+
+@pytest.mark.parametrize("body", [b"{", {"ackmode": "x", "count": 1, "encoding": "auto"}])
+def test_the_queue_of_a_get_is_looked_for_before_the_body_is_read(desk: Desk, body: Any) -> None:
+    assert desk.ask("POST", GET, body) == (404, "queue_not_found")
+
+
+def test_no_messages_of_no_queue_are_an_empty_list_before_4_0() -> None:
+    desk = Desk(compat="3.13")
+    assert desk.ask("POST", GET, {"ackmode": "ack_requeue_true", "count": 0, "encoding": "auto"}) == (200, [])

@@ -93,3 +93,10 @@ def test_cluster_tags_are_shown_in_the_overview() -> None:
     desk = Desk()
     assert desk.ask("PUT", "/api/global-parameters/cluster_tags", {"value": {"region": "eu"}})[0] == 204
     assert desk.get("/api/overview")[1]["cluster_tags"] == {"region": "eu"}
+
+
+def test_an_empty_object_of_a_global_parameter_becomes_an_array(desk: Desk) -> None:
+    """Seen in RabbitMQ 3.10.8, 4.0.5 and 4.3.6; objects within a value stay."""
+    for value, shown in (({}, []), ({"a": {}}, {"a": {}})):
+        desk.ask("PUT", "/api/global-parameters/g", {"value": value})
+        assert desk.get("/api/global-parameters/g") == (200, {"name": "g", "value": shown})
