@@ -1,76 +1,45 @@
-"""Random HTTP requests and definitions, played at this broker and at a live oracle.
-
-`python -m compat.duel.http_requests --oracle 4.3 --programs 300 --seed 1` plays programs of requests, each in a vhost
-of its own, and compares the statuses, the values that are read, and the export of the vhost at the end. Hypothesis
-draws the programs and shrinks the first that differs; it is printed, and the exit code is 1. Texts of refusals are not
-compared, since this broker's are sentences. A request at which RabbitMQ crashes (500) is counted and not judged, and
-neither is the rest of its program.
-"""
+"""Strategies of HTTP requests: each kind of object, with odd names, bodies, headers and parameters."""
 
 from __future__ import annotations
 
-import argparse
-import json
-import tempfile
-from collections import Counter
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, Final
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
-from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
-from compat.brokers import AmqpBroker
-from compat.management.http_asking import Api, Ask
-from compat.oracles.oracle import ORACLES
-from compat.oracles.rabbitmq import RabbitMQ
+from compat.duel.http_steps import USER, VHOST, Step
+from compat.duel.odd_values import with_mistakes
+from compat.management.http_asking import Ask
 
-PROFILES: Final = {"3.10": "3.13", "4.0": "4.0", "4.3": "4.3"}
 STEPS_MAX: Final = 8
-# Stands for the vhost of the program.
-VHOST: Final = "{vhost}"
 
-Document = dict[str, Any]
-# A key that is left out.
-ABSENT: Final = object()
-
-ODD: Final = st.sampled_from([None, "", "x", 5, -1, 1.5, True, False, [], {}, ["x"], {"a": None}, ABSENT])
 NAMES: Final = st.sampled_from(["a", "b", "é", "a b", "amq.direct", "amq.new", "x" * 256])
-FLAGS: Final = st.sampled_from([True, False, "true", "maybe", None, ABSENT])
-ARGUMENTS: Final[st.SearchStrategy[Document]] = st.one_of(
+FLAGS: Final = st.sampled_from([True, False, "true", "maybe"])
+ARGUMENTS: Final[st.SearchStrategy[dict[str, Any]]] = st.one_of(
     st.just({}),
     st.dictionaries(
         st.sampled_from(["x-max-length", "x-expires", "x-queue-type", "x-overflow", "x-message-ttl", "other"]),
-        st.sampled_from([1000, 0, -1, "classic", "quorum", "drop-head", "x", None, 1.5, True]),
+        st.sampled_from([100_000, 0, -1, "classic", "quorum", "drop-head", "x", None, 1.5, True]),
         max_size=2,
     ),
 )
-
-
-def _body(usual: dict[str, st.SearchStrategy[Any]]) -> st.SearchStrategy[Document]:
-    """Return bodies with these fields, of which some have odd values, and now and then an unknown one."""
-    drawn = {name: st.one_of(values, values, values, ODD) for name, values in usual.items()}
-    more: st.SearchStrategy[Document] = st.one_of(st.just({}), st.just({}), st.just({"unknown": 1}))
-    return st.tuples(st.fixed_dictionaries(drawn), more).map(
-        lambda parts: {name: value for name, value in {**parts[0], **parts[1]}.items() if value is not ABSENT}
-    )
-
-
 EXCHANGE: Final = {
     "type": st.sampled_from(["direct", "fanout", "topic", "headers", "nonsense"]),
     "durable": FLAGS,
     "auto_delete": FLAGS,
     "internal": FLAGS,
-    "arguments": st.just({}),
+    "arguments": st.sampled_from([{}, {"alternate-exchange": "a"}, {"alternate-exchange": 5}]),
 }
 QUEUE: Final = {"durable": FLAGS, "auto_delete": FLAGS, "arguments": ARGUMENTS}
-BINDING: Final = {"routing_key": st.sampled_from(["", "a", "a.b"]), "arguments": st.just({})}
+BINDING: Final = {
+    "routing_key": st.sampled_from(["", "a", "a.b", "x" * 256]),
+    "arguments": st.sampled_from([{}, {"x-match": "any"}, {"x-match": "nonsense"}]),
+}
 POLICY: Final = {
     "pattern": st.sampled_from(["", "^a", "("]),
-    "definition": st.sampled_from([{"max-length": 1}, {"expires": 1000}, {"nonsense": 1}, {}]),
+    "definition": st.sampled_from([{"max-length": 1}, {"expires": 100_000}, {"nonsense": 1}, {"max-length": "1"}, {}]),
     "priority": st.sampled_from([0, 1]),
-    "apply-to": st.sampled_from(["all", "queues", "exchanges", "nonsense"]),
+    "apply-to": st.sampled_from(["all", "queues", "exchanges", "quorum_queues", "nonsense"]),
 }
 MESSAGE: Final = {
     "routing_key": st.sampled_from(["", "a", "b"]),
@@ -84,180 +53,144 @@ GET: Final = {
     "encoding": st.sampled_from(["auto", "base64", "nonsense"]),
 }
 LIMIT: Final = {"value": st.sampled_from([-1, 0, 1, 100])}
-SECTIONS: Final[dict[str, dict[str, Any]]] = {
-    "exchanges": {"name": st.sampled_from(["a", "b"]), **EXCHANGE},
-    "queues": {"name": st.sampled_from(["a", "b", ""]), **QUEUE},
-    "policies": {"name": st.sampled_from(["a", "b"]), **POLICY},
-    "bindings": {
-        "source": st.sampled_from(["a", "amq.fanout"]),
-        "destination": st.sampled_from(["a", "b"]),
-        "destination_type": st.sampled_from(["queue", "exchange"]),
-        **BINDING,
+PATTERNS: Final = st.sampled_from(["", ".*", "^a", "("])
+PERMISSION: Final = dict.fromkeys(("configure", "write", "read"), PATTERNS)
+TOPIC_PERMISSION: Final = {
+    "exchange": st.sampled_from(["amq.topic", "a", ""]),
+    "write": PATTERNS,
+    "read": PATTERNS,
+}
+TAGS: Final = st.sampled_from(["", "management", "monitoring, policymaker", "nonsense", ["management"], []])
+ACCOUNT: Final = {"password": st.sampled_from(["", "secret"]), "tags": TAGS}
+VIRTUAL_HOST: Final = {
+    "description": st.sampled_from(["", "some"]),
+    "tags": st.sampled_from(["", "a,b", ["a"]]),
+    "default_queue_type": st.sampled_from(["classic", "quorum", "nonsense"]),
+    "tracing": FLAGS,
+}
+PARAMETER: Final = {"value": st.sampled_from([{}, 1, "x", {"max-queues": 5}, {"uri": "amqp://"}])}
+BULK: Final = {"users": st.sampled_from([[f"{USER}-b"], [], ["none"], [5], "x"])}
+
+# Below a vhost, with names of objects as `{a}` and `{b}`.
+_KINDS: Final[dict[str, Any]] = {
+    f"PUT exchanges/{VHOST}/{{a}}": EXCHANGE,
+    f"PUT queues/{VHOST}/{{a}}": QUEUE,
+    f"POST bindings/{VHOST}/e/{{a}}/q/{{b}}": BINDING,
+    f"POST bindings/{VHOST}/e/{{a}}/e/{{b}}": BINDING,
+    f"PUT policies/{VHOST}/{{a}}": POLICY,
+    f"PUT operator-policies/{VHOST}/{{a}}": POLICY,
+    f"POST exchanges/{VHOST}/{{a}}/publish": MESSAGE,
+    f"POST queues/{VHOST}/{{a}}/get": GET,
+    f"PUT vhost-limits/{VHOST}/max-queues": LIMIT,
+    f"PUT vhost-limits/{VHOST}/{{a}}": LIMIT,
+    f"PUT user-limits/{USER}/max-channels": LIMIT,
+    f"PUT user-limits/{USER}/{{a}}": LIMIT,
+    f"PUT permissions/{VHOST}/{USER}": PERMISSION,
+    f"PUT permissions/{VHOST}/{{a}}": PERMISSION,
+    f"PUT topic-permissions/{VHOST}/{USER}": TOPIC_PERMISSION,
+    f"PUT users/{USER}-b": ACCOUNT,
+    f"PUT vhosts/{VHOST}-b": VIRTUAL_HOST,
+    f"PUT parameters/vhost-limits/{VHOST}/limits": PARAMETER,
+    f"PUT parameters/federation-upstream/{VHOST}/{{a}}": PARAMETER,
+    f"PUT parameters/nonsense/{VHOST}/{{a}}": PARAMETER,
+    f"PUT global-parameters/{USER}": PARAMETER,
+    "POST users/bulk-delete": BULK,
+    **{
+        f"DELETE {path}": None
+        for path in (
+            *(f"{kind}/{VHOST}/{{a}}" for kind in ("exchanges", "queues", "policies", "operator-policies")),
+            *(f"{kind}/{VHOST}/{USER}" for kind in ("permissions", "topic-permissions")),
+            f"queues/{VHOST}/{{a}}/contents",
+            f"queues/{VHOST}/{{a}}?if-empty=true",
+            f"queues/{VHOST}/{{a}}?if-unused=true",
+            f"exchanges/{VHOST}/{{a}}?if-unused=true",
+            f"bindings/{VHOST}/e/{{a}}/q/{{b}}/~",
+            f"bindings/{VHOST}/e/{{a}}/q/{{b}}/a",
+            f"vhost-limits/{VHOST}/max-queues",
+            f"user-limits/{USER}/max-channels",
+            f"users/{USER}-b",
+            f"vhosts/{VHOST}-b",
+            f"global-parameters/{USER}",
+            f"parameters/nonsense/{VHOST}/{{a}}",
+        )
     },
 }
-# Wrong types of these are kept by RabbitMQ, which then fails to list or to export its objects.
-KEPT_WRONG: Final = {"name", "source", "destination", "routing_key", "durable", "auto_delete", "internal"}
-COLUMNS: Final = "columns=name,type,durable,auto_delete,internal,arguments,source,destination,routing_key"
+_OBJECTS: Final = ("exchanges", "queues")
+_READ: Final = (
+    *(f"{kind}/{VHOST}/{{a}}" for kind in (*_OBJECTS, "policies", "operator-policies")),
+    *(f"{kind}/{VHOST}" for kind in (*_OBJECTS, "bindings", "policies", "operator-policies", "vhost-limits")),
+    *(f"exchanges/{VHOST}/{{a}}/bindings/{end}" for end in ("source", "destination")),
+    f"queues/{VHOST}/{{a}}/bindings",
+    f"bindings/{VHOST}/e/{{a}}/q/{{b}}",
+    f"bindings/{VHOST}/e/{{a}}/q/{{b}}/~",
+    f"permissions/{VHOST}/{USER}",
+    f"topic-permissions/{VHOST}/{USER}",
+    f"vhosts/{VHOST}/permissions",
+    f"users/{USER}/permissions",
+    f"users/{USER}-b/topic-permissions",
+    f"user-limits/{USER}",
+    f"parameters/vhost-limits/{VHOST}",
+    f"parameters/nonsense/{VHOST}",
+    f"global-parameters/{USER}",
+)
+COLUMNS: Final = "name,type,durable,auto_delete,internal,arguments,source,destination,routing_key,vhost,user,value"
+_PAGES: Final = st.fixed_dictionaries(
+    {},
+    optional={
+        "page": st.sampled_from(["1", "2", "0", "-1", "x", ""]),
+        "page_size": st.sampled_from(["1", "500", "501", "0", "x"]),
+        "name": st.sampled_from(["a", "amq", "", "("]),
+        "use_regex": st.sampled_from(["true", "false", "x"]),
+        "sort": st.sampled_from(["name", "type", "nonsense", ""]),
+        "sort_reverse": st.sampled_from(["true", "false", "x"]),
+        "unknown": st.just("x"),
+    },
+)
+_HEADERS: Final = st.sampled_from(
+    [
+        {"Accept": "application/json"},
+        {"Accept": "*/*"},
+        {"Accept": "text/html"},
+        {"Accept": "nonsense"},
+        {"Content-Type": "application/octet-stream"},
+        {"Content-Type": "nonsense"},
+        {"Authorization": "Basic nonsense"},
+        {"Authorization": ""},
+        {"X-Unknown": "x"},
+    ]
+)
+_NOT_OBJECTS: Final = st.sampled_from([b"", b"{", b"[]", b"null", b"5", b'"x"', b"\xff", b"[1]", b"{}", b" ", b"[{}]"])
 
 
 @st.composite
-def _requests(draw: st.DrawFn) -> Ask:
-    """Return a request below a vhost."""
-    name, other = (draw(NAMES) for _ in range(2))
-    path = _quoted(name)
-    kinds: dict[str, Any] = {
-        f"PUT exchanges/{VHOST}/{path}": EXCHANGE,
-        f"PUT queues/{VHOST}/{path}": QUEUE,
-        f"POST bindings/{VHOST}/e/{path}/q/{_quoted(other)}": BINDING,
-        f"POST bindings/{VHOST}/e/{path}/e/{_quoted(other)}": BINDING,
-        f"PUT policies/{VHOST}/{path}": POLICY,
-        f"POST exchanges/{VHOST}/{path}/publish": MESSAGE,
-        f"POST queues/{VHOST}/{path}/get": GET,
-        f"PUT vhost-limits/{VHOST}/max-queues": LIMIT,
-        **{f"DELETE {kind}/{VHOST}/{path}": None for kind in ("exchanges", "queues", "policies")},
-        f"DELETE queues/{VHOST}/{path}/contents": None,
-        f"DELETE queues/{VHOST}/{path}?if-empty=true": None,
-        **{f"GET {kind}/{VHOST}/{path}?{COLUMNS}": None for kind in ("exchanges", "queues")},
-        **{f"GET {kind}/{VHOST}?{COLUMNS}": None for kind in ("exchanges", "queues", "bindings")},
-    }
-    method, _, target = draw(st.sampled_from(sorted(kinds))).partition(" ")
-    shape = kinds[f"{method} {target}"]
-    return Ask(method, target, None if shape is None else draw(_body(shape)))
+def _writes(draw: st.DrawFn) -> Step:
+    """Return a request that writes."""
+    kind = draw(st.sampled_from(sorted(_KINDS)))
+    method, _, path = kind.partition(" ")
+    shape = _KINDS[kind]
+    body: object = None
+    if shape is not None:
+        body = draw(st.one_of(*[with_mistakes(shape)] * 9, _NOT_OBJECTS))
+    return Step(Ask(method, draw(_named(path)), body))
 
 
 @st.composite
-def _imports(draw: st.DrawFn) -> Ask:
-    """Return an import of definitions into the vhost, without values that RabbitMQ keeps wrongly."""
-    document: Document = {}
-    for section in draw(st.lists(st.sampled_from(sorted(SECTIONS)), min_size=1, max_size=3, unique=True)):
-        usual = {
-            name: values.filter(lambda value: value is ABSENT or isinstance(value, bool)) if values is FLAGS else values
-            for name, values in SECTIONS[section].items()
-        }
-        fixed = {name: values for name, values in usual.items() if name in KEPT_WRONG}
-        odd = {name: values for name, values in usual.items() if name not in KEPT_WRONG}
-        item = {**draw(st.fixed_dictionaries(fixed)), **draw(_body(odd))}
-        document[section] = [{name: value for name, value in item.items() if value is not ABSENT}]
-    return Ask("POST", f"definitions/{VHOST}", document)
+def _reads(draw: st.DrawFn) -> Step:
+    """Return a request that reads."""
+    path = draw(_named(draw(st.sampled_from(_READ))))
+    return Step(Ask("GET", f"{path}?{urlencode({'columns': COLUMNS, **draw(_PAGES)})}"))
 
 
-PROGRAMS: Final = st.lists(st.one_of(_requests(), _requests(), _requests(), _imports()), min_size=1, max_size=STEPS_MAX)
+@st.composite
+def _named(draw: st.DrawFn, path: str) -> str:
+    """Return a path with names in place of `{a}` and `{b}`."""
+    for place in ("{a}", "{b}"):
+        if place in path:
+            path = path.replace(place, quote(draw(NAMES), safe=""))
+    return path
 
 
-def _quoted(name: str) -> str:
-    return quote(name, safe="")
+REQUESTS: Final = st.lists(st.one_of(_writes(), _writes(), _reads()), min_size=1, max_size=STEPS_MAX)
 
-
-class Duel:
-    """Two brokers that play the same programs."""
-
-    def __init__(self, oracle: Api, ours: Api) -> None:
-        self.oracle, self.ours = oracle, ours
-        self.counts = Counter[str]()
-
-    def play(self, program: list[Ask]) -> str:
-        """Return the first difference between the answers of both, or ""."""
-        self.counts["programs"] += 1
-        vhost = f"duel{self.counts['programs']}"
-        for api in (self.oracle, self.ours):
-            api.ask(Ask("PUT", f"vhosts/{vhost}"))
-            api.ask(Ask("PUT", f"permissions/{vhost}/guest", {"configure": ".*", "write": ".*", "read": ".*"}))
-        try:
-            return next(self._differences(program, vhost), "")
-        finally:
-            for api in (self.oracle, self.ours):
-                api.ask(Ask("DELETE", f"vhosts/{vhost}"))
-
-    def _differences(self, program: list[Ask], vhost: str) -> Iterator[str]:
-        for step in (*program, Ask("GET", f"definitions/{VHOST}")):
-            ask = step._replace(path=step.path.replace(VHOST, vhost))
-            theirs, mine = self.oracle.ask(ask), self.ours.ask(ask)
-            self.counts["requests"] += 1
-            if theirs.status >= 500:
-                self.counts["crashes of RabbitMQ"] += 1
-                return
-            if theirs.status >= 400 and 400 <= mine.status < 500:
-                # Of two mistakes in one request, either may be named.
-                self.counts["refusals with another status"] += theirs.status != mine.status
-                if step.path.startswith("definitions"):
-                    # RabbitMQ has declared what comes before the error; a refused import changes nothing here.
-                    return
-                continue
-            shown = [(reply.status, _comparable(reply.value, reply.status)) for reply in (theirs, mine)]
-            if shown[0] != shown[1]:
-                yield f"{step.title}\n  RabbitMQ {_text(theirs)}\n  here     {_text(mine)}"
-
-
-def _text(reply: Any) -> str:
-    return f"{reply.status} {json.dumps(reply.value, ensure_ascii=False)[:600]}"
-
-
-def _comparable(value: Any, status: int) -> Any:
-    """Return an answer without orders, texts of refusals, and the usual type of a queue."""
-    if status >= 400:
-        return None
-    if isinstance(value, list):
-        # Exports of RabbitMQ 4 leave internal exchanges out.
-        items = [item for item in value if not (isinstance(item, dict) and item.get("internal") is True)]
-        return sorted((_comparable(item, status) for item in items), key=json.dumps)
-    if isinstance(value, dict):
-        if "exchanges" in value:
-            # An export: the objects, without what each version says about itself.
-            value = {section: value.get(section, []) for section in SECTIONS}
-        left_out = {"type", "internal", "vhost", "properties_key"}
-        shown = {key: _comparable(item, status) for key, item in value.items() if key not in left_out}
-        if shown.get("x-queue-type") == "classic":
-            del shown["x-queue-type"]
-        return shown
-    return value
-
-
-def main() -> int:
-    """Play, print, and return the exit code: 1 after a difference."""
-    parser = argparse.ArgumentParser(prog="python -m compat.duel.http_requests", description=__doc__)
-    parser.add_argument("--oracle", choices=sorted(PROFILES), default="4.3", help="the version to play at")
-    parser.add_argument("--programs", type=int, default=300, help="the number of programs")
-    parser.add_argument("--seed", type=int, default=1, help="the same seed draws the same programs")
-    chosen = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        theirs = RabbitMQ(Path(folder, "oracle"), plugins=("rabbitmq_management",), oracle=ORACLES[chosen.oracle])
-        ours = AmqpBroker(Path(folder, "ours"), profile=PROFILES[chosen.oracle])
-        with theirs.running(), ours.running():
-            duel = Duel(Api(theirs), Api(ours))
-            found = _first_difference(duel, chosen.programs, chosen.seed)
-    print(", ".join(f"{count} {name}" for name, count in duel.counts.items()))
-    if found:
-        print(f"seed {chosen.seed}: they differ at the last of these requests\n{found}")
-    return 1 if found else 0
-
-
-def _first_difference(duel: Duel, count: int, number: int) -> str:
-    """Return the smallest program that differs, with both answers, or ""."""
-    shrunk: list[str] = []
-
-    @seed(number)
-    @settings(
-        max_examples=count,
-        deadline=None,
-        database=None,
-        phases=[Phase.generate, Phase.shrink],
-        suppress_health_check=list(HealthCheck),
-        report_multiple_bugs=False,
-    )
-    @given(PROGRAMS)
-    def duelling(program: list[Ask]) -> None:
-        difference = duel.play(program)
-        if difference:
-            shrunk.append("\n".join(f"  {step.title}" for step in program) + f"\n{difference}")
-        assert not difference
-
-    try:
-        duelling()
-    except AssertionError:
-        # The last play is that of the smallest program.
-        return shrunk[-1]
-    return ""
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())
+# One request each: the headers decide before anything else does.
+HEADERS: Final = st.builds(Step._replace, st.one_of(_writes(), _reads()), headers=_HEADERS).map(lambda step: [step])
