@@ -66,15 +66,15 @@ def commit(channel: Channel, method: commands.Tx.Commit) -> None:
     transaction, session = _transaction(channel), channel.session
     # The new transaction begins first, so that it contains what happens during the commit.
     channel.transaction = Transaction()
-    is_complete = _publish(channel, transaction)
-    for _, delivery in transaction.acks:
-        channel.finish(delivery)
-    channel.release_prefetch(transaction.acks)
-    channel.release_duplicates(transaction.duplicates)
-    if is_complete:
-        # It leaves before the messages that come back are delivered again.
-        session.send(channel.number, commands.Tx.CommitOk())
     with session.broker.dead_letters_held():
+        is_complete = _publish(channel, transaction)
+        for _, delivery in transaction.acks:
+            channel.finish(delivery)
+        channel.release_prefetch(transaction.acks)
+        channel.release_duplicates(transaction.duplicates)
+        if is_complete:
+            # It leaves before the messages that come back are delivered again.
+            session.send(channel.number, commands.Tx.CommitOk())
         for (requeue, has_failed), deliveries in transaction.rejects:
             channel.settle_rejected(deliveries, requeue, has_failed)
     if not is_complete:

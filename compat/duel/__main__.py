@@ -6,6 +6,7 @@ import argparse
 import difflib
 import multiprocessing
 import os
+import queue
 import signal
 import sys
 import tempfile
@@ -22,7 +23,7 @@ from hypothesis import Phase
 from amqp_broker.conformance.duel.player import Pace
 from amqp_broker.settings.profiles import DEFAULT
 from compat.brokers import AmqpBroker, BrokerProcess
-from compat.duel.campaign import Tally, search
+from compat.duel.campaign import BATCH, Tally, search
 from compat.duel.judge import OWN, Corner, Judge, Verdict
 from compat.duel.recording import add
 from compat.oracle.profiles import ORACLES_OF
@@ -88,18 +89,21 @@ def _campaign(ours: AmqpBroker, theirs: list[RabbitMQ], number: int, options: ar
     begun, total = time.monotonic(), Tally()
     forking = multiprocessing.get_context("fork")
     with forking.Manager() as manager:
-        known, reports = manager.dict(), manager.Queue()
-        share = -(-options.programs // options.workers)
+        known, reports, batches = manager.dict(), manager.Queue(), manager.Queue()
         # A record is of programs that agree, and needs no small one that differs.
         phases = (Phase.generate,) if options.record else (Phase.generate, Phase.shrink)
+        for begin in range(0, options.programs, BATCH):
+            # The first batch begins with the programs that differed when they were played last.
+            chosen = phases if begin else (Phase.reuse, *phases)
+            batches.put((f"{number}.{begin // BATCH}", min(BATCH, options.programs - begin), chosen))
         workers = [
             forking.Process(
                 target=_work,
-                args=(ours, theirs, worker, number, share, known, reports, phases),
+                args=(ours, theirs, worker, batches, known, reports),
                 name=str(worker),
                 daemon=True,
             )
-            for worker in range(options.workers)
+            for worker in range(min(options.workers, batches.qsize()))
         ]
         for process in workers:
             process.start()
@@ -131,13 +135,11 @@ def _work(
     ours: AmqpBroker,
     theirs: list[RabbitMQ],
     worker: int,
-    number: int,
-    count: int,
+    batches: Any,
     known: MutableMapping[str, int],
     reports: Any,
-    phases: tuple[Phase, ...],
 ) -> None:
-    """Judge a share of the programs in a vhost of its own."""
+    """Judge batches of programs in a vhost of its own until none is left."""
     try:
         vhost = f"duel{worker}"
         corners = [Corner(broker, vhost, Pace(), ours.profile) for broker in theirs]
@@ -145,7 +147,11 @@ def _work(
         for corner in (own, *corners):
             corner.prepare()
         judge = Judge(own, corners, worker)
-        search(judge, f"{number}.{worker}", count, known, reports.put, phases)
+        while True:
+            name, count, phases = batches.get_nowait()
+            search(judge, name, count, known, reports.put, phases)
+    except queue.Empty:
+        return
     finally:
         reports.put(None)
 

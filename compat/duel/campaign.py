@@ -17,7 +17,7 @@ from compat.duel.judge import AGREES, DIFFERS, Judge, Verdict
 from compat.duel.programs import programs
 
 DATABASE = Path(".cache/duel")
-# Programs of one search. It ends with the first difference, and the next search has another seed.
+# Programs of a batch. A search ends with the first difference, and the next search of the batch has another seed.
 BATCH = 25
 SHRINK_S = 120.0
 
@@ -120,14 +120,13 @@ def search(
     count: int,
     known: MutableMapping[str, int],
     report: Callable[[Tally], None],
-    phases: tuple[Phase, ...] = (Phase.generate, Phase.shrink),
+    phases: tuple[Phase, ...],
 ) -> None:
-    """Judge the programs of a seed; report after each search."""
+    """Judge the programs of a batch; report after each search."""
     done, turn = 0, 0
     while done < count:
         tally = Tally()
-        chosen = phases if turn else (Phase.reuse, *phases)
-        found = Search(judge, tally, known).run(f"{name}.{turn}", min(BATCH, count - done), chosen)
+        found = Search(judge, tally, known).run(f"{name}.{turn}", count - done, phases)
         if found is not None:
             tally.found.append(found)
         turn += 1

@@ -62,6 +62,13 @@ def test_declare_ok_has_the_counts_of_messages_and_consumers(peer: Peer) -> None
     assert answer(peer, "q", passive=True) == ("q", 1, 1)
 
 
+def test_declare_ok_does_not_count_the_readers_of_a_stream(peer: Peer) -> None:
+    peer.declare("s", durable=True, arguments={"x-queue-type": "stream"})
+    peer.call(Basic.Qos(prefetch_count=1))
+    peer.consume("s")
+    assert answer(peer, "s", passive=True) == ("s", 0, 0)
+
+
 def test_the_broker_names_a_queue_declared_without_a_name(peer: Peer) -> None:
     names = {present(peer.declare("").queue) for _ in range(3)}
     assert len(names) == 3

@@ -50,6 +50,15 @@ def test_publishes_take_effect_in_order_at_the_commit(worker: Peer, other: Peer)
     assert bodies(other) == [b"1", b"23", b"4"]
 
 
+def test_all_messages_of_a_commit_precede_the_dead_letters_that_they_cause(worker: Peer, other: Peer) -> None:
+    dead_letters = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "q"}
+    other.declare("full", arguments={"x-max-length": 1, **dead_letters})
+    for body, queue in ((b"1", "full"), (b"2", "full"), (b"3", "q")):
+        worker.publish(queue, body)
+    worker.call(Tx.Commit())
+    assert bodies(other) == [b"3", b"1"]
+
+
 def test_a_rollback_drops_publishes(worker: Peer, other: Peer) -> None:
     worker.publish("q", b"lost")
     worker.call(Tx.Rollback())

@@ -238,18 +238,21 @@ class World:
     def commit(self, channel: ChannelModel) -> bool:
         """Route the publishes, then settle. Return False if a queue refused a message."""
         publishes, channel.publishes = channel.publishes, []
-        is_complete = self._publish_all(publishes, channel)
+        with self.deaths_held():
+            is_complete = self._publish_all(publishes, channel)
+            self._settle_committed(channel)
+        return is_complete
+
+    def _settle_committed(self, channel: ChannelModel) -> None:
         settled = sorted(channel.settled.items(), key=lambda item: item[1][1] != "ack")
         # A consumer at its limit while messages wait gets no more before everything is settled.
         blocked = self.blocked(channel, [held.consumer for _, (held, _) in settled])
         sleeping = [consumer for consumer in blocked if consumer.queue.ready]
         for consumer in sleeping:
             consumer.is_asleep = True
-        with self.deaths_held():
-            self._commit_settled(channel, settled, sleeping)
-            self.wake(sleeping)
+        self._commit_settled(channel, settled, sleeping)
+        self.wake(sleeping)
         self.wake([consumer for consumer in blocked if consumer.queue.is_quiescing])
-        return is_complete
 
     def _commit_settled(
         self, channel: ChannelModel, settled: list[tuple[int, tuple[Held, str]]], sleeping: list[ConsumerModel]
@@ -282,8 +285,7 @@ class World:
         is_complete = True
         for publish in publishes:
             queues = [queue for queue in publish.queues if not queue.is_deleted]
-            with self.deaths_held():
-                taken = [queue.accept(publish.message, None, is_closed=queue in closed) for queue in queues]
+            taken = [queue.accept(publish.message, None, is_closed=queue in closed) for queue in queues]
             if not all(taken) and not closed.intersection(queues):
                 is_complete = False
         return is_complete

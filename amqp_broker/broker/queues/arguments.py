@@ -319,7 +319,7 @@ def _fail(resource: str, name: str, received: str, current: str) -> None:
 
 
 def _plain(value: Any) -> str:
-    return f"'{_shown(value)}'"
+    return "none" if value is None else f"'{_shown(value)}'"
 
 
 def _typed(value: Any) -> str:

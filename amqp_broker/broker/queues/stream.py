@@ -70,6 +70,11 @@ class StreamQueue(Queue):
         return self.log.count
 
     @property
+    def consumer_count(self) -> int:
+        """Zero: declare-ok does not count the consumers of a stream (rabbit_stream_queue.erl, stat)."""
+        return 0
+
+    @property
     def segment_count(self) -> int:
         """The number of files that RabbitMQ would have at least: there is one more for each full one."""
         return max(1, -(-self.log.content_bytes // (self.settings.segment_bytes_max or SEGMENT_BYTES)))

@@ -61,6 +61,7 @@ def an_argument_with_another_value_is_reported(lab: Lab) -> None:
             connection.channel().call(Queue.Declare, queue=q, arguments={name: value})
         connection.channel().call(Queue.Declare, queue=q, arguments={name: value})
         connection.channel().call(Queue.Declare, queue=q, arguments={name: other})
+        connection.channel().call(Queue.Declare, queue=q, arguments={name: None})
 
 
 @scenario

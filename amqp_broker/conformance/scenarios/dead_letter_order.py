@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pamqp.commands import Basic
+from pamqp.commands import Basic, Tx
 
 from amqp_broker.conformance.lab import Lab, scenario
 from amqp_broker.conformance.scenario_channel import Channel
@@ -70,6 +70,20 @@ def a_message_reaches_all_queues_before_the_dead_letters_that_it_causes(lab: Lab
                 channel.sync(q, dead)
             channel.drain(dead)
             channel.drain(q)
+
+
+@scenario
+def all_messages_of_a_commit_precede_the_dead_letters_that_they_cause(lab: Lab) -> None:
+    for kind in TYPES:
+        dead = lab.queue(f"dead.{kind}", durable=True)
+        q = _queue(lab, kind, kind, f"dead.{kind}", x_max_length=1)
+        channel = lab.channel()
+        channel.call(Tx.Select)
+        for body, queue in ((b"1", q), (b"2", q), (b"3", q), (b"4", dead), (b"5", dead)):
+            channel.publish(body, routing_key=queue)
+        channel.call(Tx.Commit)
+        channel.sync(q, dead)
+        lab.channel().drain(dead)
 
 
 @scenario

@@ -207,6 +207,15 @@ def a_stream_in_use_is_deleted(lab: Lab) -> None:
     reader.expect(Basic.Cancel)
 
 
+@scenario
+def readers_of_a_stream_are_not_counted_by_declare_ok(lab: Lab) -> None:
+    s = _stream(lab)
+    reader = _reader(lab)
+    reader.consume(s)
+    lab.channel().call(Queue.Declare, queue=s, passive=True)
+    reader.call(Queue.Declare, queue=s, durable=True, arguments=STREAM)
+
+
 # --- reading
 
 

@@ -220,6 +220,12 @@ def test_a_different_value_is_shown_without_its_type() -> None:
     )
 
 
+def test_void_instead_of_a_value_is_shown_as_none() -> None:
+    assert difference({"x-message-ttl": 20}, {"x-message-ttl": None}) == (
+        "inequivalent arg 'x-message-ttl' for queue 'q' in vhost '/': received none but current is '20'"
+    )
+
+
 def test_an_added_value_is_shown_with_its_type() -> None:
     assert difference({}, {"x-message-ttl": 60000}) == (
         "inequivalent arg 'x-message-ttl' for queue 'q' in vhost '/': "
