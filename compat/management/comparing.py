@@ -23,7 +23,6 @@ OF_ITS_MOMENT = {
     "erlang_version",
     "fd_total",
     "fd_used",
-    "garbage_collection",
     "log_files",
     "management_version",
     "mem_limit",
@@ -47,6 +46,8 @@ OF_ITS_MOMENT = {
 }
 # All numbers of Erlang's virtual machine, its files and its database are such values.
 OF_ERLANG = re.compile(r"(gc|io|mnesia|msg_store|proc|queue_index)_\w+(?<!_details)")
+# Numbers of a process. Clients with types read them as numbers without a sign.
+NUMBERS_OF_A_PROCESS = "garbage_collection"
 # RabbitMQ reports it of a process only while the process hibernates.
 COMES_AND_GOES = {"idle_since"}
 
@@ -55,7 +56,7 @@ def neutral(value: Answer, node: str, is_ordered: bool = False) -> Answer:
     """Return a value without broker-specific parts; lists of named items are sorted by name."""
     if isinstance(value, dict):
         return {
-            key.replace(node, "NODE"): _kind(item) if _is_of_its_moment(key) else neutral(item, node, is_ordered)
+            key.replace(node, "NODE"): _neutral_item(key, item, node, is_ordered)
             for key, item in value.items()
             if key not in COMES_AND_GOES
         }
@@ -66,6 +67,12 @@ def neutral(value: Answer, node: str, is_ordered: bool = False) -> Answer:
     if isinstance(value, str):
         return CONNECTION.sub("CONNECTION", value).replace(node, "NODE")
     return value
+
+
+def _neutral_item(key: str, item: Answer, node: str, is_ordered: bool) -> Answer:
+    if key == NUMBERS_OF_A_PROCESS and isinstance(item, dict):
+        return {name: "negative" if number < 0 else "number" for name, number in item.items()}
+    return _kind(item) if _is_of_its_moment(key) else neutral(item, node, is_ordered)
 
 
 def _is_of_its_moment(key: str) -> bool:

@@ -42,7 +42,7 @@ def tell(api: Api) -> dict[str, Answer]:
     """Return the answers of a filled broker to each of `PATHS`."""
     names = {"node": api.node, "connection": api.get("connections")[0]["name"]}
     quoted = {key: quote(name, safe="") for key, name in names.items()}
-    return {path: neutral(api.get(path.format(**quoted)), names["node"], is_ordered(path)) for path in PATHS}
+    return {path: neutral(api.ask(get(path.format(**quoted))).value, names["node"], is_ordered(path)) for path in PATHS}
 
 
 def change(api: Api) -> dict[str, Answer]:

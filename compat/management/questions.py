@@ -34,6 +34,7 @@ PATHS = (
     "exchanges/%2F/amq.default/bindings/source",
     "queues",
     "queues/%2F",
+    "queues/detailed",
     "queues/%2F/q1",
     "queues/%2F/q2",
     "queues/%2F/q3",
