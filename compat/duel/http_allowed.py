@@ -63,6 +63,10 @@ ALLOWED = (
         _refuses("unsupported queue type"),
     ),
     Allowed(
+        "RabbitMQ does not look at the pattern of a page of an empty list; amqp-broker refuses a wrong one.",
+        _refuses("Pagination parameters are invalid"),
+    ),
+    Allowed(
         "Of two mistakes in one request, either may be named: RabbitMQ looks for the objects of a POST before it reads "
         "the body, or its type.",
         _names_another_mistake,

@@ -281,6 +281,8 @@ PARAMETERS = [
     put("global-parameters/mine", {"value": 5}),
     get("global-parameters/mine"),
     get("global-parameters/none"),
+    put("global-parameters/mine", {"value": {}}),
+    get("global-parameters/mine"),
     put("global-parameters/mine", {}),
     put("global-parameters/mine", b"["),
     put("global-parameters/mine", {"value": 1}, "monica"),

@@ -17,7 +17,6 @@ from amqp_broker.management.http.endpoint import Endpoint
 
 API: Final = "/api/"
 JSON: Final = "application/json"
-FORM: Final = "application/x-www-form-urlencoded"
 HTML: Final = "text/html"
 TEXT: Final = "text/plain"
 # The type of the answers of paths that do not have JSON.
@@ -45,7 +44,6 @@ BODIES: Final = {
     "/api/definitions": _DOCUMENT,
     "/api/definitions/{vhost}": _DOCUMENT,
     "/api/feature-flags/{name}/enable": (JSON,),
-    "/api/login": (FORM,),
     "/api/operator-policies/{vhost}/{name}": (JSON,),
     "/api/user-limits/{user}/{name}": (JSON,),
     "/api/vhost-limits/{vhost}/{name}": (JSON,),

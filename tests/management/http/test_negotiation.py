@@ -94,6 +94,10 @@ def test_few_paths_take_json_alone(given: str | None, of_queue: int | None, of_l
     assert status(check_body_type, LIST, headers) is None
 
 
+def test_a_login_is_judged_before_the_type_of_its_form() -> None:
+    assert status(check_body_type, ENDPOINTS["POST /api/login"], {"content-type": "application/json"}) is None
+
+
 def test_definitions_may_come_as_a_form_with_a_file() -> None:
     assert status(check_body_type, IMPORT, {"content-type": "multipart/form-data; boundary=x"}) is None
     assert status(check_body_type, IMPORT, {"content-type": "application/x-www-form-urlencoded"}) == 415
