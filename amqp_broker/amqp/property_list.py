@@ -285,25 +285,20 @@ def _have_order(keys: list[bytes]) -> bool:
     return len(set(keys)) == len(keys) and b"".join(keys).isascii()
 
 
-def with_fields(data: bytes, layout: Layout, added: bytes, first: bytes, last: bytes) -> bytes | None:
+def with_fields(data: bytes, layout: Layout, added: list[tuple[bytes, bytes]]) -> bytes | None:
     """Return a property list with further headers, all of them sorted, and without an expiration.
 
-    `added` are encoded fields whose keys are in order, the `first` to the `last`. Return None if a header of the list
-    comes between them, if it has CC or BCC, or if decoding and encoding would change more than the order.
+    `added` are keys and encoded fields. Return None if the list has a header of these keys, CC or BCC, or if decoding
+    and encoding would change more than the order.
     """
     entries = layout.entries or []
     keys = [key for key, _, _ in entries]
-    if (
-        not layout.is_exact
-        or not _have_order(keys)
-        or any(key in keys for key in _COPIES)
-        or any(first <= key <= last for key in keys)
-    ):
+    if not layout.is_exact or not _have_order(keys) or any(key in keys for key in _COPIES):
         return None
-    ordered = sorted(entries)
-    before = [data[start:end] for key, start, end in ordered if key < first]
-    after = [data[start:end] for key, start, end in ordered if key > last]
-    table = b"".join((*before, added, *after))
+    if any(key in keys for key, _ in added):
+        return None
+    ordered = sorted([*((key, data[start:end]) for key, start, end in entries), *added])
+    table = b"".join([field for _, field in ordered])
     flags = data[0] << 8 | data[1]
     if layout.entries is None:
         table_at = 2

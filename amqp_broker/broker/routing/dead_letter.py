@@ -8,7 +8,7 @@ Source: RabbitMQ, "Dead Letter Exchanges"; rabbit_dead_letter.erl.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 from amqp_broker.amqp import fields
@@ -29,16 +29,14 @@ _ADDED: Final = (
     "x-death",
     *(f"x-{which}-death-{name}" for which in ("first", "last") for name in ("exchange", "queue", "reason")),
 )
-_FIRST_ADDED: Final = _ADDED[0].encode("ascii")
-_LAST_ADDED: Final = _ADDED[-1].encode("ascii")
 
 
 @dataclass(slots=True)
 class DeadForm:
     """A dead letter without its body, shared by messages that differ only in their bodies and died alike.
 
-    `keys` are all its routing keys, `blind_keys` those that consumers do not see. `added` are the octets of its new
-    headers; empty if they depend on its other headers. `targets` are its queues; None if another message with these
+    `keys` are all its routing keys, `blind_keys` those that consumers do not see. `added` are its new headers, encoded,
+    by key; empty if they depend on its other headers. `targets` are its queues; None if another message with these
     properties may go elsewhere.
     """
 
@@ -48,7 +46,7 @@ class DeadForm:
     headers: fields.Table
     property_list: bytes
     is_rerouted: bool
-    added: bytes
+    added: list[tuple[bytes, bytes]]
     targets: list[Queue] | None = None
 
 
@@ -184,10 +182,12 @@ def _like(form: DeadForm, property_list: bytes, layout: Layout) -> DeadForm | No
     """Return the form of a message that died like another one, but had other properties; None if more differs."""
     if form.targets is None:
         return None
-    dead_list = with_fields(property_list, layout, form.added, _FIRST_ADDED, _LAST_ADDED)
+    dead_list = with_fields(property_list, layout, form.added)
     if dead_list is None:
         return None
-    return replace(form, property_list=dead_list)
+    return DeadForm(
+        form.address, form.keys, form.blind_keys, form.headers, dead_list, form.is_rerouted, form.added, form.targets
+    )
 
 
 def _make_dead_form(queue: Queue, message: Message, reason: str, now_s: int) -> DeadForm:
@@ -223,9 +223,9 @@ def _make_dead_form(queue: Queue, message: Message, reason: str, now_s: int) -> 
         if isinstance(message, SpecialMessage):
             blind_keys = message.blind_keys
             keys += blind_keys
-    added = b""
+    added = []
     if not history and not copies and not blind_keys:
-        added = fields.encode_table({name: headers[name] for name in _ADDED})[4:]
+        added = [(name.encode("ascii"), fields.encode_table({name: headers[name]})[4:]) for name in _ADDED]
     properties.headers = headers = dict(sorted(headers.items()))
     assert settings.dead_letter_exchange is not None
     address = Address(settings.dead_letter_exchange, keys[0])
