@@ -49,14 +49,19 @@ class Tally:
 class Search:
     """One run of hypothesis: until the first difference is found and shrunk, or all programs are judged."""
 
-    def __init__(self, judge: Judge, tally: Tally, known: MutableMapping[str, int]) -> None:
+    def __init__(
+        self, judge: Judge, tally: Tally, known: MutableMapping[str, int], database: Path | None = None
+    ) -> None:
         self.judge = judge
         self.tally = tally
+        # The folder in which hypothesis keeps programs that differ.
+        self._database = DirectoryBasedExampleDatabase(database) if database else None
         # How often each kind of difference was met.
         self.known = known
         self._verdicts: dict[str, Verdict] = {}
         self._shrinks_until: float | None = None
         self._smallest: Verdict | None = None
+        self.smallest_program: Program = ()
         self._kind = ""
 
     def run(self, name: str, count: int, phases: tuple[Phase, ...]) -> Verdict | None:
@@ -66,7 +71,7 @@ class Search:
         @settings(
             max_examples=count,
             deadline=None,
-            database=DirectoryBasedExampleDatabase(DATABASE),
+            database=self._database,
             phases=phases,
             suppress_health_check=list(HealthCheck),
             report_multiple_bugs=False,
@@ -90,7 +95,7 @@ class Search:
         if verdict is None:
             verdict = self._verdicts[key] = self._judge(program)
         if verdict.outcome == DIFFERS and (self._smallest is None or len(verdict.source) <= len(self._smallest.source)):
-            self._smallest = verdict
+            self._smallest, self.smallest_program = verdict, program
         return verdict
 
     def _judge(self, program: Program) -> Verdict:
@@ -126,7 +131,7 @@ def search(
     done, turn = 0, 0
     while done < count:
         tally = Tally()
-        found = Search(judge, tally, known).run(f"{name}.{turn}", count - done, phases)
+        found = Search(judge, tally, known, DATABASE).run(f"{name}.{turn}", count - done, phases)
         if found is not None:
             tally.found.append(found)
         turn += 1

@@ -243,9 +243,15 @@ SHORT_LIMITS: st.SearchStrategy[dict[str, Any]] = weighted(
         for more in ({}, {"x-overflow": "reject-publish"}, DEAD_LETTERS_TO_Q1)
     )
 )
+REFUSING: st.SearchStrategy[dict[str, Any]] = weighted(
+    *(({"x-max-length": length, "x-overflow": "reject-publish"}, 1) for length in (1, 2, 3))
+)
 PRIORITIZING: st.SearchStrategy[dict[str, Any]] = weighted(({"x-max-priority": 5}, 3), ({"x-max-priority": 2}, 1))
 PRIORITIES: st.SearchStrategy[dict[str, Any]] = weighted(
     *(({"priority": priority}, 1) for priority in (0, 1, 3, 4, 5, 9)), ({}, 1)
+)
+EXPIRING_PRIORITIES: st.SearchStrategy[dict[str, Any]] = weighted(
+    ({"priority": 9}, 2), ({}, 1), *(({"priority": priority, "expiration": str(SHORT_MS)}, 2) for priority in (0, 1, 9))
 )
 DYING: st.SearchStrategy[dict[str, Any]] = weighted(
     (DEAD_LETTERS_TO_Q1, 3),

@@ -167,6 +167,7 @@ _get = _call(Basic.Get, queue=choices.QUEUES, no_ack=choices.SELDOM)
 _cancel = _call(Basic.Cancel, consumer_tag=choices.TAGS)
 _recover = _call(Basic.Recover, requeue=choices.OFTEN)
 _tx_select, _tx_commit, _tx_rollback = _call(Tx.Select), _call(Tx.Commit), _call(Tx.Rollback)
+_declare_passively = _call(Queue.Declare, queue=choices.QUEUES, passive=True)
 _purge = _call(Queue.Purge, queue=choices.QUEUES)
 _delete_queue = _call(Queue.Delete, queue=choices.QUEUES, if_unused=choices.HALF, if_empty=choices.HALF)
 _delete_exchange = _call(Exchange.Delete, exchange=choices.EXCHANGES, if_unused=choices.HALF)
@@ -189,7 +190,7 @@ _MAKERS: list[tuple[Make | None, int]] = [
     (_tx_commit, 3),
     (_tx_rollback, 2),
     (_purge, 4),
-    (_call(Queue.Declare, queue=choices.QUEUES, passive=True), 2),
+    (_declare_passively, 2),
     (_call(Exchange.Declare, exchange=choices.EXCHANGES, exchange_type="fanout", passive=True), 1),
     (_unbind, 3),
     (_bind_exchange, 3),
@@ -259,12 +260,16 @@ THEMES = choices.weighted(
     (Theme({_settle: 3, _get: 2}, arguments=choices.DYING, properties=choices.COPIES), 5),
     (Theme({_consume: 2, _cancel: 3, _end: 2, _close_channel: 2}, arguments=choices.SINGLE), 1),
     (Theme({_tx_select: 5, _tx_commit: 5, _tx_rollback: 5, _recover: 2}), 1),
+    (Theme({_tx_select: 8, _tx_commit: 8}, arguments=choices.REFUSING), 1),
+    (Theme({_wait: 15}, properties=choices.EXPIRING_PRIORITIES, steps_max=TIMED_MAX), 1),
     (Theme({**_ROUTING, _delete_exchange: 3}, is_routing=True), 2),
     (Theme({_policy: 10, _wait: 4}, needs_http=True, steps_max=TIMED_MAX), 1),
     (Theme({_consume: 2, _cancel: 2}, kind="stream"), 1),
     (
         Theme(
-            {_permissions: 8, _topic_permissions: 20, _limit: 6, _declare_exchange: 2}, is_routing=True, needs_http=True
+            {_permissions: 8, _topic_permissions: 20, _limit: 6, _declare_exchange: 2, _declare_passively: 6},
+            is_routing=True,
+            needs_http=True,
         ),
         1,
     ),
