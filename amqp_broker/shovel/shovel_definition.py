@@ -153,7 +153,7 @@ def parse_uri(text: str) -> Uri:
     """Parse a URI. Raise InvalidParameter."""
     found = _URI.fullmatch(text)
     if found is None:
-        raise InvalidParameter(_reason_of_uri(text))
+        raise InvalidParameter(f'"{without_credentials(text)}" not a valid URI')
     port = int(found["port"] or PORTS[found["scheme"]])
     if not 0 < port < 65536:
         raise InvalidParameter(f'"{without_credentials(text)}" not a valid URI: there is no port {port}')
@@ -175,16 +175,19 @@ def parse_uri(text: str) -> Uri:
     )
 
 
-def _reason_of_uri(text: str) -> str:
-    """Return the refusal of a URI, with RabbitMQ's term if the scheme is the cause."""
-    shown, scheme = without_credentials(text), _SCHEME.match(text)
-    if scheme is None:
-        cause = "{unable_to_parse_uri,no_scheme}"
-    elif scheme[1] not in PORTS:
-        cause = f'{{unexpected_uri_scheme,"{scheme[1]}"}}'
-    else:
-        return f'"{shown}" not a valid URI'
-    return f'"{shown}" not a valid URI: {{{cause},"{shown}"}}'
+def _uri_of_shovel(text: str) -> Uri:
+    """Parse a URI. Raise InvalidParameter, with RabbitMQ's term if the scheme is the cause."""
+    try:
+        return parse_uri(text)
+    except InvalidParameter as refusal:
+        scheme = _SCHEME.match(text)
+        if scheme is None:
+            cause = "{unable_to_parse_uri,no_scheme}"
+        elif scheme[1] not in PORTS:
+            cause = f'{{unexpected_uri_scheme,"{scheme[1]}"}}'
+        else:
+            raise
+        raise InvalidParameter(f'{refusal}: {{{cause},"{without_credentials(text)}"}}') from None
 
 
 def without_credentials(text: str) -> str:
@@ -195,7 +198,7 @@ def without_credentials(text: str) -> str:
 
 def _end(given: Mapping[str, Any], side: str) -> End:
     given_uris, protocol = given[f"{side}-uri"], given.get(f"{side}-protocol", AMQP_0_9_1)
-    uris = tuple(parse_uri(uri) for uri in ([given_uris] if isinstance(given_uris, str) else given_uris))
+    uris = tuple(_uri_of_shovel(uri) for uri in ([given_uris] if isinstance(given_uris, str) else given_uris))
     return End(
         tuple(replace(uri, host="") for uri in uris) if protocol == LOCAL else uris,
         given.get(f"{side}-queue"),
@@ -248,11 +251,11 @@ def _is_object(key: str, value: Any) -> None:
 
 def _is_uri(key: str, value: Any) -> None:
     if isinstance(value, str):
-        parse_uri(value)
+        _uri_of_shovel(value)
     elif isinstance(value, Sequence) and value:
         for item in value:
             _is_text(key, item)
-            parse_uri(item)
+            _uri_of_shovel(item)
     elif isinstance(value, Sequence):
         raise InvalidParameter(f"{key} should be a URI or a list of them, actually was []")
     else:
