@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from itertools import islice
 from typing import TYPE_CHECKING, ClassVar, Final, Generic, TypeVar
 
 from amqp_broker.amqp.errors import PreconditionFailed
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 # Messages that are freed at once; that takes about a millisecond.
 FREED_MAX: Final = 4000
+# Messages that die together: dead letters are in memory while they wait.
+DYING_MAX: Final = 1000
 NOTHING_TO_HOLD: Final[AbstractContextManager[None]] = nullcontext()
 
 B = TypeVar("B", bound="Backlog")
@@ -349,16 +352,26 @@ class BacklogQueue(Queue, Generic[B]):
 
     def expire(self) -> None:
         backlog, expiry, now = self.backlog, self.expiry, self.vhost.broker.now
-        if backlog and expiry.is_due(backlog.head_position(), now):
+        while backlog and expiry.is_due(backlog.head_position(), now):
             with self._dying_together():
-                while backlog and expiry.is_due(backlog.head_position(), now):
+                for _ in range(DYING_MAX):
                     self._give_up_head(EXPIRED)
+                    if not backlog or not expiry.is_due(backlog.head_position(), now):
+                        break
 
     def _drop_beyond_limit(self) -> None:
-        if self.limit.is_exceeded:
+        while self.limit.is_exceeded:
             with self._dying_together():
-                while self.limit.is_exceeded:
+                for _ in range(DYING_MAX):
                     self._give_up_head(MAXLEN)
+                    if not self.limit.is_exceeded:
+                        break
+
+    def _dying_in_batches(self, dying: Iterator[tuple[int, Message]]) -> Iterator[tuple[int, Message]]:
+        """Yield positions and messages that a queue gives up. Those of a batch are dead-lettered at its end."""
+        while batch := list(islice(dying, DYING_MAX)):
+            with self._dying_together():
+                yield from batch
 
     def _dying_together(self) -> AbstractContextManager[None]:
         """Return a block at whose end the messages that die in it are dead-lettered."""

@@ -140,15 +140,15 @@ class QuorumQueue(BacklogQueue[QuorumBacklog]):
         if not self.backlog.expires_by_level:
             super().expire()
             return
-        with self._dying_together():
-            for position, message in list(self.backlog.take_expired(self.expiry, self.vhost.broker.now)):
-                self.note_change()
-                if self.limit.bytes_max is not None:
-                    self.limit.ready_bytes -= octets_of(message, self.counts_properties)
-                if message.is_damaged:
-                    self._report_damage(position)
-                else:
-                    self._discard(position, message, EXPIRED)
+        expired = self.backlog.take_expired(self.expiry, self.vhost.broker.now)
+        for position, message in self._dying_in_batches(expired):
+            self.note_change()
+            if self.limit.bytes_max is not None:
+                self.limit.ready_bytes -= octets_of(message, self.counts_properties)
+            if message.is_damaged:
+                self._report_damage(position)
+            else:
+                self._discard(position, message, EXPIRED)
 
     def peek(self) -> Iterator[tuple[Message, bool]]:
         for message, redelivered, _ in self.peek_counted():

@@ -10,6 +10,8 @@ import pytest
 from pamqp import commands
 
 from amqp_broker.amqp import fields
+from amqp_broker.broker.broker import Broker
+from amqp_broker.broker.queues import backlog_queue
 from amqp_broker.broker.routing.dead_letter import DEAD_FORMS_MAX, PROPERTY_LIST_BYTES_MAX, is_cycle, with_death
 from tests.peer import Lab, Peer
 from tests.present import present
@@ -332,3 +334,26 @@ def test_a_queue_gives_up_all_that_it_must_before_other_queues_do(kind: str, cau
     died = {b"111", b"222"} if cause == "length" else {b"111", b"222", b"333"}
     assert set(taken[: len(died)]) == died
     assert taken[len(died)] == b"displaced"
+
+
+@pytest.mark.interpreted
+@pytest.mark.parametrize("kind", ["classic", "quorum"])
+def test_few_dead_letters_wait_while_a_queue_gives_up_many(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(backlog_queue, "DYING_MAX", 2)
+    lab = Lab(compat="4.3" if kind == "quorum" else "4.2")
+    peer = lab.connect()
+    peer.declare("all", durable=True)
+    declare(peer, "q", "all", queue_type=kind)
+    for body in (b"1", b"2", b"3", b"4", b"5"):
+        peer.publish("q", body, expiration="60000")
+    waiting = []
+    route = Broker._route_dead_letters
+
+    def note(broker: Broker) -> None:
+        waiting.append(len(broker._dead_letters))
+        route(broker)
+
+    monkeypatch.setattr(Broker, "_route_dead_letters", note)
+    lab.advance(60_000)
+    assert [got[1].body for got in iter(lambda: peer.get("all"), None)] == [b"1", b"2", b"3", b"4", b"5"]
+    assert max(waiting) == 2
