@@ -65,12 +65,6 @@ ALLOWED = (
         "",
         profiles=("3.13",),
     ),
-    Allowed(
-        "An unknown exchange type closes the channel with 406, as in RabbitMQ 3.13; 3.10 closes the connection.",
-        re.compile(r"a\d (?:channel|connection)\.close reply_code=\d+ .*(?:unknown|invalid) exchange type.*"),
-        "unknown exchange type",
-        profiles=("3.13",),
-    ),
 )
 
 
@@ -92,20 +86,18 @@ def is_allowed(program: Program, theirs: Sequence[str], ours: Sequence[str], pro
         or _is_remembered(program, theirs, ours)
         or _is_behind_close(theirs, ours)
         or _is_crash(theirs, ours)
-        or (profile == "3.13" and (_is_later(theirs, ours) or _is_overtaken(program, theirs, ours)))
+        or (profile == "3.13" and (_is_former(theirs) or _is_overtaken(program, theirs, ours)))
     )
 
 
 # Texts of RabbitMQ 3.10 where 3.13 answers otherwise: an unknown exchange type closes only the channel, and policies
 # apply to types of queues.
-_FORMER = re.compile(
-    r"COMMAND_INVALID - (?:unknown|invalid) exchange type|^unknown exchange type|apply-to '\w+' unrecog"
-)
+_FORMER = re.compile(r"COMMAND_INVALID - (?:unknown|invalid) exchange type|apply-to '\w+' unrecognised")
 
 
-def _is_later(theirs: Sequence[str], ours: Sequence[str]) -> bool:
+def _is_former(theirs: Sequence[str]) -> bool:
     """Return whether RabbitMQ 3.10 answers as 3.13 does not."""
-    return list(theirs) != list(ours) and any(_FORMER.search(line) for line in theirs)
+    return any(_FORMER.search(line) for line in theirs)
 
 
 def _is_overtaken(program: Program, theirs: Sequence[str], ours: Sequence[str]) -> bool:

@@ -20,6 +20,7 @@ UNFOUND = {
     "bindings_that_are_about_to_be_removed_count": "the broker is at rest after each step",
     "confirms_are_always_for_one": "RabbitMQ may group confirms in any way",
     "the_journal_is_not_told_what_a_queue_gives_up": "no program restarts the broker",
+    "the_timer_is_set_once_only": "a program has shown it, but does not show it each time",
     "timers_outlive_their_queue": "they find nothing to do in a deleted queue",
     **dict.fromkeys(
         (
@@ -45,7 +46,6 @@ UNFOUND = {
             "the_first_death_is_told_anew_each_time",
             "the_lowest_policy_applies",
             "the_oldest_death_is_told_first",
-            "the_timer_is_set_once_only",
             "what_a_lost_channel_held_goes_to_the_tail",
             "what_is_dropped_at_once_dies_in_order",
             "what_is_due_behind_the_head_expires",

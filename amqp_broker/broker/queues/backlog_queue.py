@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from itertools import islice
 from typing import TYPE_CHECKING, ClassVar, Final, Generic, TypeVar
 
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 FREED_MAX: Final = 4000
 # Messages that die together: dead letters are in memory while they wait.
 DYING_MAX: Final = 1000
-NOTHING_TO_HOLD: Final[AbstractContextManager[None]] = nullcontext()
 
 B = TypeVar("B", bound="Backlog")
+D = TypeVar("D")
 
 
 class BacklogQueue(Queue, Generic[B]):
@@ -353,34 +353,45 @@ class BacklogQueue(Queue, Generic[B]):
     def expire(self) -> None:
         backlog, expiry, now = self.backlog, self.expiry, self.vhost.broker.now
         while backlog and expiry.is_due(backlog.head_position(), now):
-            with self._dying_together():
-                for _ in range(DYING_MAX):
-                    self._give_up_head(EXPIRED)
+            first = self._take_to_give_up()
+            is_alone = not backlog or not expiry.is_due(backlog.head_position(), now)
+            if is_alone or self.settings.dead_letter_exchange is None:
+                self._discard_taken(first, EXPIRED)
+                continue
+            with self._dead_letters_held():
+                self._discard_taken(first, EXPIRED)
+                for _ in range(DYING_MAX - 1):
+                    self._discard_taken(self._take_to_give_up(), EXPIRED)
                     if not backlog or not expiry.is_due(backlog.head_position(), now):
                         break
 
     def _drop_beyond_limit(self) -> None:
         while self.limit.is_exceeded:
-            with self._dying_together():
-                for _ in range(DYING_MAX):
-                    self._give_up_head(MAXLEN)
+            first = self._take_to_give_up()
+            if self.settings.dead_letter_exchange is None or not self.limit.is_exceeded:
+                self._discard_taken(first, MAXLEN)
+                continue
+            with self._dead_letters_held():
+                self._discard_taken(first, MAXLEN)
+                for _ in range(DYING_MAX - 1):
+                    self._discard_taken(self._take_to_give_up(), MAXLEN)
                     if not self.limit.is_exceeded:
                         break
 
-    def _dying_in_batches(self, dying: Iterator[tuple[int, Message]]) -> Iterator[tuple[int, Message]]:
-        """Yield positions and messages that a queue gives up. Those of a batch are dead-lettered at its end."""
-        while batch := list(islice(dying, DYING_MAX)):
-            with self._dying_together():
-                yield from batch
-
-    def _dying_together(self) -> AbstractContextManager[None]:
-        """Return a block at whose end the messages that die in it are dead-lettered."""
-        if self.settings.dead_letter_exchange is None:
-            return NOTHING_TO_HOLD
+    def _dead_letters_held(self) -> AbstractContextManager[None]:
         return self.vhost.broker.dead_letters_held(serves_freed=False)
 
-    def _give_up_head(self, reason: str) -> None:
-        message, position = self._take_to_give_up()
+    def _in_batches(self, dying: Iterator[D]) -> Iterator[D]:
+        """Yield the messages that the queue gives up. Those of a batch are dead-lettered at its end."""
+        if self.settings.dead_letter_exchange is None:
+            yield from dying
+            return
+        while batch := list(islice(dying, DYING_MAX)):
+            with self._dead_letters_held():
+                yield from batch
+
+    def _discard_taken(self, taken: tuple[Message, int], reason: str) -> None:
+        message, position = taken
         if not message.is_damaged:
             self._discard(position, message, reason)
 

@@ -141,7 +141,7 @@ class QuorumQueue(BacklogQueue[QuorumBacklog]):
             super().expire()
             return
         expired = self.backlog.take_expired(self.expiry, self.vhost.broker.now)
-        for position, message in self._dying_in_batches(expired):
+        for position, message in self._in_batches(expired):
             self.note_change()
             if self.limit.bytes_max is not None:
                 self.limit.ready_bytes -= octets_of(message, self.counts_properties)
@@ -270,10 +270,9 @@ class QuorumQueue(BacklogQueue[QuorumBacklog]):
         dropped = []
         while self.limit.is_exceeded:
             dropped.append(self._take_to_give_up())
-        with self._dying_together():
-            for message, position in dropped[::-1]:
-                if not message.is_damaged:
-                    self._discard(position, message, MAXLEN)
+        for message, position in self._in_batches(reversed(dropped)):
+            if not message.is_damaged:
+                self._discard(position, message, MAXLEN)
 
     def _put_back(self, position: int, message: Message, *, to_tail: bool) -> int:
         self.note_change()
