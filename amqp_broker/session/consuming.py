@@ -295,7 +295,17 @@ def get(channel: Channel, method: commands.Basic.Get) -> None:
     require(channel, "read", "queue", name)
     queue = channel.vhost.queue(name, session)
     queue.use()
-    pulled = queue.pull()
+    if not queue.has_deadlines:
+        _get(channel, queue, no_ack=method.no_ack)
+        return
+    # Dead letters of messages that have expired follow the answer, and its count is without those that return.
+    with session.broker.dead_letters_held(serves_freed=False):
+        _get(channel, queue, no_ack=method.no_ack)
+        queue.expire()
+
+
+def _get(channel: Channel, queue: Queue, *, no_ack: bool) -> None:
+    session, pulled = channel.session, queue.pull(no_ack=no_ack)
     counters = channel.counts.of_queue(queue)
     if pulled is None:
         for counts in counters:
@@ -309,7 +319,7 @@ def get(channel: Channel, method: commands.Basic.Get) -> None:
         wire.get_ok_frame(channel.number, tag, message.address, redelivered, queue.ready_count),
         delivered.content_for(channel.number, session.frame_max),
     )
-    if method.no_ack:
+    if no_ack:
         queue.forget(position, message)
         for counts in counters:
             counts.get_no_ack += 1
@@ -325,7 +335,7 @@ def get(channel: Channel, method: commands.Basic.Get) -> None:
         for counts in counters:
             counts.redeliver += 1
     if channel.vhost.trace is not None:
-        channel.vhost.trace.delivered(queue, delivered, redelivered, session, channel.number, method.no_ack)
+        channel.vhost.trace.delivered(queue, delivered, redelivered, session, channel.number, no_ack)
 
 
 def recover(channel: Channel, method: commands.Basic.Recover) -> None:

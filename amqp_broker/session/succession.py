@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 def succeed(channel: Channel, consumer: Consumer) -> None:
     """Have a new consumer settle the deliveries of former ones, if there are any.
 
-    One without acknowledgements settles nothing.
+    One without acknowledgements settles nothing, but a quorum queue counts both as one consumer.
     """
     former = [leaver for leaver in channel.leavers if leaver.tag == consumer.tag and leaver.queue is consumer.queue]
-    if not former or consumer.no_ack:
+    if not former or (consumer.no_ack and not consumer.queue.keeps_leavers):
         return
     unacked = list(channel.unacked.items())
     count = _hand_over(unacked, former, consumer)
@@ -30,6 +30,9 @@ def succeed(channel: Channel, consumer: Consumer) -> None:
     if channel.transaction is not None:
         for settled in (channel.transaction.acks, *(deliveries for _, deliveries in channel.transaction.rejects)):
             count += _hand_over(settled, former, consumer)
+    if count and consumer.queue.keeps_leavers:
+        # Its deliveries come back in the turn of the former one (rabbit_fifo.erl, consumer_key_from_id).
+        consumer.sequence = min(leaver.sequence for leaver in former)
     for leaver in former:
         channel.forget_leaver(leaver)
     consumer.take_over(count)

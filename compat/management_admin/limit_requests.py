@@ -19,6 +19,8 @@ def _using(who: str = "guest") -> list[Ask]:
     return [
         post("exchanges/limited/amq.default/publish", message, who),
         post("queues/limited/q/get", taking, who),
+        post("exchanges/limited/missing/publish", message, who),
+        post("queues/limited/missing/get", taking, who),
         delete("queues/limited/q/contents", who),
         put("queues/limited/other", {"durable": True}, who),
         post("bindings/limited/e/amq.direct/q/other", {"routing_key": "k"}, who),

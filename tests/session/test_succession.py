@@ -72,6 +72,17 @@ def test_each_settled_message_beyond_a_smaller_prefetch_allows_another_in_a_quor
     assert quorum.bodies() == [b"3"]
 
 
+def test_messages_that_are_left_come_back_in_the_turn_of_the_former_consumer(lab: Lab, quorum: Peer) -> None:
+    quorum.call(Basic.Cancel("c"))
+    quorum.consume("q", "d")
+    assert quorum.bodies() == [b"2", b"3"]
+    quorum.consume("q", "c")
+    quorum.call(Channel.Close(200, "", 0, 0))
+    other = lab.connect()
+    other.consume("q", "e")
+    assert other.bodies()[:4] == [b"0", b"1", b"2", b"3"]
+
+
 def test_under_another_tag_nothing_counts(quorum: Peer) -> None:
     cancel_and_consume(quorum, "d")
     assert quorum.bodies() == [b"2", b"3"]
@@ -111,6 +122,17 @@ def test_messages_that_a_transaction_has_settled_count_until_the_commit(quorum: 
     assert quorum.bodies() == []
     quorum.call(Tx.Commit())
     assert quorum.bodies() == [b"2", b"3"]
+
+
+def test_a_consumer_without_acks_counts_with_the_one_that_it_follows(quorum: Peer) -> None:
+    """Seen at RabbitMQ 4.0.5 and 4.3.6."""
+    quorum.call(Basic.Cancel("c"))
+    quorum.consume("q", "c", no_ack=True)
+    assert quorum.bodies() == [b"%d" % number for number in range(2, 9)]
+    assert consumer_count(quorum) == 1
+    quorum.send(Basic.Ack(1, multiple=True))
+    quorum.send(Basic.Ack(2))
+    assert consumer_count(quorum) == 1
 
 
 @pytest.mark.parametrize("queue_type", ["classic", "stream"])

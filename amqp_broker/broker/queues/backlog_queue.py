@@ -226,14 +226,18 @@ class BacklogQueue(Queue, Generic[B]):
 
     # Messages out
 
-    def pull(self) -> tuple[Message, int, bool] | None:
+    @property
+    def has_deadlines(self) -> bool:
+        return bool(self.deadlines)
+
+    def pull(self, *, no_ack: bool = True) -> tuple[Message, int, bool] | None:
         self.note_change()
         if self.deadlines:
             self.expire()
         if not self.backlog:
             return None
         pulled = self._take_head()
-        if self.deadlines:
+        if self.deadlines and (no_ack or not self.expires_after_get):
             # The message behind it may have expired before.
             self.expire()
         return pulled

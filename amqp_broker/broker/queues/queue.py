@@ -55,6 +55,8 @@ class Queue:
     takes_exclusive_consumers: ClassVar[bool] = True
     # Set where a cancelled consumer stays until its deliveries are settled.
     keeps_leavers: ClassVar[bool] = False
+    # Set where the count that answers basic.get has expired messages, if the client will settle (rabbit_fifo.erl).
+    expires_after_get: ClassVar[bool] = False
     # Set where a full consumer loses its turn at once, and otherwise when a message comes for it.
     skips_full_consumers: ClassVar[bool] = False
     # Set where declaring an existing queue counts as a use, for x-expires.
@@ -224,8 +226,11 @@ class Queue:
             self.push(message)
 
     @abstractmethod
-    def pull(self) -> tuple[Message, int, bool] | None:
-        """Take the next message; return it, its position, and whether it was delivered before. None if it is empty."""
+    def pull(self, *, no_ack: bool = True) -> tuple[Message, int, bool] | None:
+        """Take the next message; return it, its position, and whether it was delivered before. None if it is empty.
+
+        With `expires_after_get` and without `no_ack`, expired messages behind it stay: the caller calls `expire`.
+        """
 
     def note_pulled(self, position: int) -> None:  # most types do not count them
         """Note that a client has pulled this message and will settle it."""
@@ -243,6 +248,11 @@ class Queue:
     @abstractmethod
     def return_to_head(self, position: int, message: Message) -> None:
         """Return the message that was pulled last, undelivered."""
+
+    @property
+    def has_deadlines(self) -> bool:
+        """True if messages of this queue may expire."""
+        return False
 
     @abstractmethod
     def expire(self) -> None:

@@ -42,6 +42,7 @@ class QuorumQueue(BacklogQueue[QuorumBacklog]):
     takes_exclusive_consumers = False
     is_used_by_declaring = False
     keeps_leavers = True
+    expires_after_get = True
     skips_full_consumers = True
     drops_before_refusing = False  # all settings change at once (rabbit_fifo.erl, update_config)
 
@@ -165,14 +166,14 @@ class QuorumQueue(BacklogQueue[QuorumBacklog]):
     def _was_delivered(self, position: int, message: Message) -> bool:
         return self.counts.has(position) or super()._was_delivered(position, message)
 
-    def pull(self) -> tuple[Message, int, bool] | None:
+    def pull(self, *, no_ack: bool = True) -> tuple[Message, int, bool] | None:
         if self.rotation.is_single_active:
             kind = '<<"quorum">>' if self._profile.names_type_as_binary else "quorum"
             raise ResourceLocked(
                 f"cannot obtain access to locked {self}. basic.get operations are not supported by "
                 f"{kind} queues with single active consumer"
             )
-        return super().pull()
+        return super().pull(no_ack=no_ack)
 
     def note_pulled(self, position: int) -> None:
         self.pulled.add(position)

@@ -252,3 +252,5 @@ class QuorumBacklog(Backlog):
         for buffer in self._levels:
             buffer.clear()
         self._count = 0
+        # RabbitMQ begins with new lines (rabbit_fifo.erl, purge).
+        self.order.turn = 0

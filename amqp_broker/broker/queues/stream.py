@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from amqp_broker.amqp import fields
 from amqp_broker.amqp.errors import NotImplemented_, PreconditionFailed
-from amqp_broker.amqp.message import HEADER_START_BYTES, Message
+from amqp_broker.amqp.message import HEADER_START_BYTES, Message, SpecialMessage
 from amqp_broker.amqp.stamped_message import StampedMessage
 from amqp_broker.broker.admin.policy_merging import interval_ms
 from amqp_broker.broker.durability.chunk import HEADERS_FLAG, Filter, without_nested_headers
 from amqp_broker.broker.durability.stream_log import CHUNK_BYTES_MAX, JournaledLog, StreamLog
 from amqp_broker.broker.portions import Steps
+from amqp_broker.broker.queues.octets import with_expiration
 from amqp_broker.broker.queues.queue import DRAIN_BYTES_MAX, DRAIN_MESSAGES_MAX, Queue, QueueDeclaration
 from amqp_broker.broker.queues.queue_settings import QueueSettings, effective
 
@@ -112,6 +113,9 @@ class StreamQueue(Queue):
         if isinstance(message, StampedMessage):
             message = message.for_streams()
         if message.content[HEADER_START_BYTES] & HEADERS_FLAG:
+            if isinstance(message, SpecialMessage) and message.has_died:
+                # A stream keeps the properties as they were published (mc_amqpl.erl, convert_to).
+                message = with_expiration(message)
             message = without_nested_headers(message)
         if not message.is_persistent and self.vhost.broker.profile.streams_name_delivery_mode:
             message = message.with_delivery_mode()
@@ -261,7 +265,7 @@ class StreamQueue(Queue):
             return True
         return any(offset - NEAR <= other.next <= offset for other in readers if other is not reader)
 
-    def pull(self) -> tuple[Message, int, bool] | None:
+    def pull(self, *, no_ack: bool = True) -> tuple[Message, int, bool] | None:
         raise NotImplemented_(f"basic.get not supported by stream queues {self}")
 
     def return_to_head(self, position: int, message: Message) -> None:

@@ -143,3 +143,21 @@ def a_consumer_without_acks_may_follow_one_of_a_classic_queue(lab: Lab) -> None:
     channel.deliveries(8)
     channel.ack(1)
     channel.sync(q)
+
+
+@scenario
+def a_consumer_without_acks_counts_with_the_one_of_a_quorum_queue_that_it_follows(lab: Lab) -> None:
+    channel, q = _held(lab, "quorum", 2)
+    channel.call(Basic.Cancel, consumer_tag="c")
+    lab.channel().call(Queue.Purge, queue=q)
+    _look(lab, q)
+    channel.consume(q, "c", no_ack=True)
+    channel.sync()
+    _look(lab, q)
+    channel.ack(1)
+    channel.sync()
+    lab.put(q, b"next")
+    channel.deliveries(1)
+    channel.ack(2)
+    channel.sync()
+    _look(lab, q)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pamqp.commands import Basic
+from pamqp.commands import Basic, Confirm, Queue
 
 from amqp_broker.conformance.lab import Lab, scenario
 from amqp_broker.conformance.scenario_channel import Channel
@@ -148,3 +148,19 @@ def what_waits_is_delivered_by_priority_to_a_consumer(lab: Lab) -> None:
         lab.put(q, b"of priority 7", priority=7)
         channel.ack(tag)
     channel.deliveries(1)
+
+
+@scenario
+def purging_a_quorum_queue_begins_the_turns_of_its_priorities_anew(lab: Lab) -> None:
+    q = lab.queue(durable=True, arguments={"x-queue-type": "quorum"})
+    lab.put(q, b"1", b"2")
+    channel = lab.channel()
+    channel.get(q, no_ack=True)
+    channel.get(q, no_ack=True)
+    channel.call(Queue.Purge, queue=q)
+    publisher = lab.channel()
+    publisher.call(Confirm.Select)
+    publisher.publish(b"normal", routing_key=q)
+    publisher.publish(b"high", routing_key=q, priority=5)
+    publisher.confirms(1, 2)
+    channel.drain(q)

@@ -6,7 +6,7 @@ first of those that came back.
 
 from __future__ import annotations
 
-from pamqp.commands import Basic
+from pamqp.commands import Basic, Confirm
 
 from amqp_broker.conformance.lab import Lab, slow_scenario
 from amqp_broker.conformance.scenario_channel import Channel
@@ -109,3 +109,29 @@ def a_message_expires_behind_one_whose_retry_is_delayed(lab: Lab) -> None:
     lab.put(q, b"low", priority=0, expiration=SOON)
     channel.reject(1)
     _show(lab, q, dead)
+
+
+def _get_before_an_expired_one(lab: Lab, *, no_ack: bool, **arguments: object) -> None:
+    q = lab.queue("q", durable=True, arguments={key.replace("_", "-"): value for key, value in arguments.items()})
+    channel = lab.channel()
+    channel.call(Confirm.Select)
+    channel.publish(b"1", routing_key=q)
+    channel.publish(b"2", routing_key=q, expiration="1")
+    channel.confirms(1, 2)
+    let_pass(lab, TTL_MS)
+    channel.get(q, no_ack=no_ack)
+
+
+@slow_scenario
+def the_answer_to_a_get_counts_a_message_that_has_expired_behind_it(lab: Lab) -> None:
+    _get_before_an_expired_one(lab, no_ack=False, x_queue_type="quorum")
+
+
+@slow_scenario
+def the_answer_to_a_get_without_ack_does_not_count_a_message_that_has_expired_behind_it(lab: Lab) -> None:
+    _get_before_an_expired_one(lab, no_ack=True, x_queue_type="quorum")
+
+
+@slow_scenario
+def the_answer_to_a_get_from_a_classic_queue_does_not_count_a_message_that_has_expired_behind_it(lab: Lab) -> None:
+    _get_before_an_expired_one(lab, no_ack=False, x_queue_type="classic")

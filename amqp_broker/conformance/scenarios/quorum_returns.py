@@ -156,6 +156,44 @@ def the_consumers_of_a_lost_channel_return_their_messages_one_after_the_other(la
 
 
 @scenario
+def a_consumer_that_resumes_keeps_its_turn_among_those_of_a_lost_channel(lab: Lab) -> None:
+    q, channel = quorum_queue(lab), lab.channel()
+    channel.call(Basic.Qos, prefetch_count=1)
+    channel.consume(q, "a")
+    lab.put(q, b"1")
+    channel.deliveries(1)
+    _cancel(channel, "a")
+    channel.consume(q, "b")
+    channel.consume(q, "a")
+    lab.put(q, b"2")
+    channel.deliveries(1)
+    _close(channel)
+    await_return(lab, q)
+    lab.channel().drain(q)
+
+
+@scenario
+def a_consumer_that_begins_anew_has_the_last_turn_among_those_of_a_lost_channel(lab: Lab) -> None:
+    q, channel = quorum_queue(lab), lab.channel()
+    channel.call(Basic.Qos, prefetch_count=1)
+    channel.consume(q, "a")
+    lab.put(q, b"0")
+    (tag,) = channel.deliveries(1)
+    _cancel(channel, "a")
+    channel.ack(tag)
+    channel.sync()
+    channel.consume(q, "b")
+    lab.put(q, b"2")
+    channel.deliveries(1)
+    channel.consume(q, "a")
+    lab.put(q, b"1")
+    channel.deliveries(1)
+    _close(channel)
+    await_return(lab, q)
+    lab.channel().drain(q)
+
+
+@scenario
 def a_nack_of_all_returns_messages_consumer_by_consumer(lab: Lab) -> None:
     channel, q = _three_consumers(lab)
     _cancel(channel, "b", "a", "c")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pamqp.commands import Confirm
+from pamqp.commands import Basic, Confirm, Queue
 
 from amqp_broker.conformance.lab import Lab, scenario
 from amqp_broker.conformance.scenarios.streams import _reader, _stream
@@ -33,3 +33,68 @@ def annotations_may_be_tables_and_arrays(lab: Lab) -> None:
     reader.consume(s, arguments={"x-stream-offset": "first"})
     reader.deliveries(1)
     reader.sync()
+
+
+def _expiring_into_stream(lab: Lab, expiration: str, kind: str, **arguments: str) -> tuple[str, str]:
+    """Publish a message with an expiration to a queue that dead-letters into a stream; return both."""
+    s = _stream(lab)
+    given = {"x-queue-type": kind, "x-dead-letter-exchange": "", "x-dead-letter-routing-key": s, **arguments}
+    q = lab.queue("q", durable=True, arguments=given)
+    publisher = lab.channel()
+    publisher.call(Confirm.Select)
+    publisher.publish(b"1", routing_key=q, expiration=expiration, headers={"h": 1})
+    publisher.confirms(1, 1)
+    return q, s
+
+
+def _read(lab: Lab, stream: str) -> None:
+    reader = _reader(lab)
+    reader.consume(stream, arguments={"x-stream-offset": "first"})
+    reader.deliveries(1)
+    reader.sync()
+
+
+@scenario
+def a_rejected_message_from_a_classic_queue_keeps_its_expiration_in_a_stream(lab: Lab) -> None:
+    q, s = _expiring_into_stream(lab, "600000", "classic")
+    worker = lab.channel()
+    worker.call(Basic.Get, queue=q)
+    worker.reject(1, requeue=False)
+    worker.sync()
+    _read(lab, s)
+
+
+@scenario
+def a_rejected_message_from_a_quorum_queue_keeps_its_expiration_in_a_stream(lab: Lab) -> None:
+    q, s = _expiring_into_stream(lab, "600000", "quorum")
+    worker = lab.channel()
+    worker.call(Basic.Get, queue=q)
+    worker.reject(1, requeue=False)
+    worker.sync()
+    _read(lab, s)
+
+
+@scenario
+def an_expired_message_keeps_its_expiration_in_a_stream(lab: Lab) -> None:
+    _, s = _expiring_into_stream(lab, "1", "classic")
+    _read(lab, s)
+
+
+@scenario
+def a_message_that_died_twice_keeps_its_expiration_in_a_stream(lab: Lab) -> None:
+    q, s = _expiring_into_stream(lab, "600000", "classic")
+    given = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": q}
+    first = lab.queue("first", durable=True, arguments=given)
+    worker = lab.channel()
+    worker.call(Queue.Purge, queue=q)
+    worker.call(Confirm.Select)
+    worker.publish(b"2", routing_key=first, expiration="700000")
+    worker.confirms(1, 1)
+    worker.call(Basic.Get, queue=first)
+    worker.reject(1, requeue=False)
+    worker.sync()
+    worker.consume(q)
+    (tag,) = worker.deliveries(1)
+    worker.reject(tag, requeue=False)
+    worker.sync()
+    _read(lab, s)

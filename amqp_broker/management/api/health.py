@@ -12,7 +12,7 @@ from amqp_broker.amqp.message import Properties
 from amqp_broker.broker.operations import authorized
 from amqp_broker.broker.operations.checked_publish import publish
 from amqp_broker.broker.queues.queue import QueueDeclaration
-from amqp_broker.management.api.messages import HTTPPeer, channel_refusal, entered_vhost, pull
+from amqp_broker.management.api.messages import HTTPPeer, channel_refusal, check_limits, entered_vhost, pull
 from amqp_broker.management.http.answers import Answer, bad_request, not_found
 from amqp_broker.management.http.auth import MANAGEMENT, PUBLIC
 from amqp_broker.management.http.endpoint import Endpoints
@@ -176,6 +176,7 @@ def leaders_in_vhost(request: Request) -> Any:
 def aliveness(request: Request) -> Any:
     """Check that a vhost exists. Until RabbitMQ 4.0 a message must also get through the queue `aliveness-test`."""
     vhost = entered_vhost(request)
+    check_limits(request, vhost)
     if request.broker.profile.release > (4, 0):
         return OK
     try:

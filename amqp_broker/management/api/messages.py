@@ -137,9 +137,15 @@ def entered_vhost(request: Request) -> VHost:
     if request.path["vhost"] not in request.broker.vhosts:
         raise not_found()
     vhost = request.vhost
-    if not request.user.can_open(vhost.name) or request.broker.has_reached_limit(request.user, vhost):
+    if not request.user.can_open(vhost.name):
         raise not_authorised("Access refused.")
     return vhost
+
+
+def check_limits(request: Request, vhost: VHost) -> None:
+    """Raise Refusal if one more connection, which RabbitMQ opens for the request, would be too many."""
+    if request.broker.has_reached_limit(request.user, vhost):
+        raise not_authorised("Access refused.")
 
 
 def channel_refusal(error: AMQPError) -> Refusal:
@@ -163,6 +169,7 @@ def publish(request: Request) -> dict[str, Any]:
     vhost = entered_vhost(request)
     if is_newer and request.exchange_name() not in vhost.exchanges:
         raise no_such("exchange_not_found")
+    check_limits(request, vhost)
     given = request.read(NewMessage)
     payload = _payload(given.payload, given.payload_encoding)
     try:
@@ -225,6 +232,7 @@ def get(request: Request) -> Steps[list[dict[str, Any]]]:
     name = request.path["queue"]
     if name not in vhost.queues and request.broker.profile.release >= (4, 0):
         raise no_such("queue_not_found")
+    check_limits(request, vhost)
     given = request.read(GetOptions)
     if given.count == 0:
         # Before 4.0, the queue need not be there.
@@ -246,11 +254,14 @@ def _get(vhost: VHost, connection: Peer, queue: Queue, options: GetOptions) -> S
     count = options.count if options.count >= 0 else max(queue.ready_count, 1)
     try:
         while len(found) != count and answer_bytes < ANSWER_BYTES_MAX:
-            pulled = pull(vhost, connection, queue, requeue, is_first=not found)
+            with vhost.broker.dead_letters_held(serves_freed=False):
+                pulled = pull(vhost, connection, queue, requeue, is_first=not found)
+                left = queue.ready_count
+                queue.expire()
             if pulled is None:
                 break
             position, message, redelivered = pulled
-            sent, left = as_sent(vhost.broker, message), queue.ready_count
+            sent = as_sent(vhost.broker, message)
             found.append(message_row(sent, redelivered, left, options.encoding, options.truncate))
             answer_bytes += len(message.content)
             if requeue is not None:
@@ -271,7 +282,7 @@ def pull(
 ) -> tuple[int, Message, bool] | None:
     """Take a message; return its position, the message as delivered, and whether it was delivered before."""
     queue.use()
-    pulled = queue.pull()
+    pulled = queue.pull(no_ack=requeue is None)
     if pulled is None:
         for counts in queue.statistics.delivery_counts:
             counts.get_empty += is_first

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from pamqp import commands
+from pamqp.common import FieldTable
 
 from amqp_broker.broker.admin.policies import Policy
 from tests.peer import Lab, Peer
@@ -63,6 +64,38 @@ def test_only_the_head_expires(lab: Lab, peer: Peer) -> None:
     pulled = peer.get("q")
     assert pulled is not None
     assert (pulled[1].body, pulled[0].message_count) == (b"stays", 0)
+
+
+@pytest.mark.parametrize(
+    ("queue_type", "no_ack", "count"),
+    [("classic", False, 0), ("classic", True, 0), ("quorum", False, 1), ("quorum", True, 0)],
+)
+def test_a_get_from_a_quorum_queue_counts_what_has_expired_behind_its_message(
+    lab: Lab, peer: Peer, queue_type: str, no_ack: bool, count: int
+) -> None:
+    """Seen at RabbitMQ 3.10.8, 4.0.5 and 4.3.6."""
+    peer.declare("q", durable=True, arguments={"x-queue-type": queue_type})
+    peer.publish("q", b"stays")
+    peer.publish("q", b"expires", expiration="10")
+    lab.advance(1000)
+    pulled = peer.get("q", no_ack=no_ack)
+    assert pulled is not None
+    assert (pulled[1].body, pulled[0].message_count) == (b"stays", count)
+    assert ready(lab, "q") == 0
+
+
+def test_dead_letters_of_messages_that_have_expired_follow_the_answer_to_a_get(lab: Lab, peer: Peer) -> None:
+    arguments: FieldTable = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "next"}
+    peer.declare("q", arguments=arguments)
+    peer.declare("next", arguments={"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "q", "x-max-length": 1})
+    peer.publish("next", b"returns")
+    peer.publish("q", b"stays")
+    peer.publish("q", b"expires", expiration="10")
+    lab.advance(1000)
+    pulled = peer.get("q")
+    assert pulled is not None
+    assert (pulled[1].body, pulled[0].message_count) == (b"stays", 0)
+    assert ready(lab, "q") == 1
 
 
 def test_a_new_head_expires_while_the_consumer_is_full(lab: Lab, peer: Peer) -> None:

@@ -84,6 +84,20 @@ def test_priorities_are_served_in_the_order_of_the_version(compat: str, expected
 
 
 @pytest.mark.parametrize("compat", ["4.2", "4.3"])
+def test_purging_begins_the_turns_of_priorities_anew(compat: str) -> None:
+    peer = Lab(compat=compat).connect()
+    declare(peer)
+    peer.publish("q", b"1")
+    peer.publish("q", b"2")
+    peer.get("q")
+    peer.get("q")
+    peer.call(commands.Queue.Purge(queue="q"))
+    peer.publish("q", b"none")
+    peer.publish("q", b"5", priority=5)
+    assert bodies(peer) == [b"5", b"none"]
+
+
+@pytest.mark.parametrize("compat", ["4.2", "4.3"])
 def test_returned_messages_are_served_before_all_priorities(compat: str) -> None:
     """rabbit_fifo.erl (take_next_msg), the same in 4.2 and 4.3."""
     peer = Lab(compat=compat).connect()

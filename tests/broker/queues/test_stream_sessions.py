@@ -38,6 +38,21 @@ def test_a_delivery_has_its_offset_exchange_and_routing_key() -> None:
     assert (content.properties.content_type, content.body) == ("text/plain", b"body")
 
 
+@pytest.mark.parametrize("kind", ["classic", "quorum"])
+def test_a_dead_letter_keeps_its_expiration_in_a_stream(kind: str) -> None:
+    """Seen at RabbitMQ 4.0.5 and 4.3.6; other queues take it away."""
+    peer = stream_peer()
+    arguments: FieldTable = {"x-queue-type": kind, "x-dead-letter-exchange": "", "x-dead-letter-routing-key": "s"}
+    peer.declare("q", durable=True, arguments=arguments)
+    peer.publish("q", b"1", expiration="600000")
+    peer.publish("q", b"2")
+    for tag in (1, 2):
+        peer.get("q", no_ack=False)
+        peer.send(commands.Basic.Reject(tag, False))
+    peer.consume("s", arguments={"x-stream-offset": "first"})
+    assert [content.properties.expiration for _, content in peer.deliveries()] == ["600000", None]
+
+
 def test_a_passive_declare_returns_the_exact_length() -> None:
     peer = stream_peer()
     for number in range(3):

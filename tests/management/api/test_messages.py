@@ -371,6 +371,14 @@ def test_a_limit_of_connections_applies_to_requests_that_open_one(desk: Desk, li
     assert desk.ask("DELETE", "/api/queues/%2F/q/contents")[0] == 204
 
 
+def test_a_missing_queue_or_exchange_is_named_at_a_limit_of_connections(desk: Desk) -> None:
+    assert desk.ask("PUT", "/api/vhost-limits/%2F/max-connections", {"value": 0})[0] == 204
+    options = {"ackmode": "ack_requeue_false", "count": 1, "encoding": "auto"}
+    assert desk.ask("POST", GET, options) == (404, "queue_not_found")
+    message = {"routing_key": "q", "payload": "x", "payload_encoding": "string", "properties": {}}
+    assert desk.ask("POST", "/api/exchanges/%2F/missing/publish", message) == (404, "exchange_not_found")
+
+
 @pytest.mark.parametrize("body", [b"{", {"ackmode": "x", "count": 1, "encoding": "auto"}])
 def test_the_queue_of_a_get_is_looked_for_before_the_body_is_read(desk: Desk, body: Any) -> None:
     assert desk.ask("POST", GET, body) == (404, "queue_not_found")
