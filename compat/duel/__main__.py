@@ -35,8 +35,9 @@ from compat.waiting import wait_until
 UNAVAILABLE = 69  # sysexits.h: a requirement is missing
 # Files in memory are as quick as they can be.
 MEMORY = Path("/dev/shm")
-# A quorum queue of RabbitMQ looks every five seconds whether it has expired; here before a `Wait` ends.
-QUICK_TICKS = "application:set_env(rabbit, quorum_tick_interval, 200)."
+# A quorum queue of RabbitMQ looks every five seconds whether it has expired; here before a `Wait` ends. A log of each
+# connection costs time.
+PREPARATION = "application:set_env(rabbit, quorum_tick_interval, 200), logger:set_primary_config(level, error)."
 # The profile that stands for each oracle; the default profile is compared with two.
 PROFILE_OF = {oracles[0]: profile for profile, oracles in ORACLES_OF.items() if len(oracles) == 1}
 
@@ -77,7 +78,7 @@ def _brokers(oracles: tuple[str, ...], profile: str) -> Iterator[tuple[AmqpBroke
             for broker in brokers:
                 wait_until(broker.is_ready, 120)
             for oracle in theirs:
-                oracle.run("rabbitmqctl", "--quiet", "eval", QUICK_TICKS)
+                oracle.run("rabbitmqctl", "--quiet", "eval", PREPARATION)
             yield ours, theirs
         finally:
             for broker in brokers:
@@ -181,7 +182,8 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--programs", type=int, default=100, metavar="COUNT", help="so many programs (default 100)")
     parser.add_argument("--seed", type=int, default=1, help="the same seed draws the same programs (default 1)")
     parser.add_argument("--today", action="store_true", help="the seed is that of this day")
-    workers = 2 * (os.cpu_count() or 1)
+    # Most of a program's time is waiting.
+    workers = 16 * (os.cpu_count() or 1)
     parser.add_argument("--workers", type=int, default=workers, help=f"play so many at a time (default {workers})")
     parser.add_argument("--verbose", action="store_true", help="print the progress")
     parser.add_argument("--record", action="store_true", help="keep the programs that agree, with RabbitMQ's answers")

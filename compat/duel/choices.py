@@ -38,6 +38,7 @@ QUEUE_FLAGS: st.SearchStrategy[dict[str, bool]] = weighted(
 )
 ARGUMENTS_COUNT = weighted((0, 2), (1, 3), (2, 3), (3, 1))
 
+DELAYED_RETRY = "x-delayed-retry-type"
 DEAD_LETTERS_TO_Q1: dict[str, Any] = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": Q1}
 _DEAD_LETTER: list[tuple[dict[str, Any], int]] = [
     (DEAD_LETTERS_TO_Q1, 5),
@@ -69,8 +70,8 @@ _OF_KIND: dict[str, list[tuple[dict[str, Any], int]]] = {
         *_LIMITS,
         *(({"x-delivery-limit": limit}, 2) for limit in (1, 2, 0, -1)),
         ({"x-dead-letter-strategy": "at-least-once", "x-overflow": "reject-publish"}, 2),
-        ({"x-delayed-retry-type": "all", "x-delayed-retry-min": SHORT_MS}, 1),
-        ({"x-delayed-retry-type": "failed", "x-delayed-retry-min": SHORT_MS}, 1),
+        ({DELAYED_RETRY: "all", "x-delayed-retry-min": SHORT_MS}, 1),
+        ({DELAYED_RETRY: "failed", "x-delayed-retry-min": SHORT_MS}, 1),
         ({"x-consumer-timeout": SHORT_MS}, 1),
     ],
     "stream": [({"x-max-length-bytes": 20_000_000}, 1), ({"x-max-age": "1D"}, 1)],

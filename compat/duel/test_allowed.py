@@ -1,0 +1,67 @@
+"""Differences that may stay: each is one only in the case that its reason names."""
+
+from __future__ import annotations
+
+import pytest
+from pamqp.commands import Basic, Queue
+
+from amqp_broker.conformance.duel.steps import At, Call, Program, Publish
+from compat.duel.allowed import is_allowed, normalized
+
+COPY = "a1     headers={CC: A[S'q1']} body=b'1'"
+DEAD = "a1     headers={CC: A[S'q1'], x-death: A[F{count: l1, queue: S'q0'}]} body=b'1'"
+DEAD_AGAIN = "a1     headers={x-death: A[F{count: l2, queue: S'q0'}]} body=b'2'"
+CANCEL = "a1 basic.cancel consumer_tag='c0' nowait=true"
+
+
+def declared(**arguments: object) -> Program:
+    given = {name.replace("_", "-"): value for name, value in arguments.items()}
+    return (Call(At(), Queue.Declare, {"queue": "q0", "arguments": given}),)
+
+
+def dealt(first: str, second: str) -> list[str]:
+    """Return a window in which two consumers get a message each."""
+    return [
+        *(f"a1 basic.deliver consumer_tag='{first}'", "a1     body=b'1'"),
+        *(f"a1 basic.deliver consumer_tag='{second}'", "a1     body=b'2'"),
+    ]
+
+
+TIMED, PRIORITIES, PLAIN = declared(x_consumer_timeout=700), declared(x_max_priority=5), declared()
+LIMITED: Program = (Call(At(), Basic.Qos, {"prefetch_count": 1, "global_": True}),)
+BLIND: Program = (Publish(At(), {"headers": {"BCC": ["q1"]}}),)
+
+
+@pytest.mark.parametrize(
+    ("program", "theirs", "ours", "is_free"),
+    [
+        (PLAIN, [DEAD, COPY], [COPY, DEAD], True),
+        (PLAIN, [COPY], [DEAD], True),
+        (PLAIN, ["a1     body=b'1'"], ["a1     body=b'2'"], False),
+        (BLIND, ["a1     body=b'1'", DEAD], [DEAD, "a1     body=b'1'"], True),
+        (TIMED, [CANCEL], [CANCEL, CANCEL], True),
+        (TIMED, [CANCEL, CANCEL], [CANCEL], False),
+        (PLAIN, [CANCEL], [CANCEL, CANCEL], False),
+        (PRIORITIES, ["q0: 2 ready, 0 consumers"], ["q0: 1 ready, 0 consumers"], True),
+        (PRIORITIES, ["q0: 1 ready, 0 consumers"], ["q0: 2 ready, 0 consumers"], False),
+        (PLAIN, ["q0: 2 ready, 0 consumers"], ["q0: 1 ready, 0 consumers"], False),
+        (PLAIN, dealt("c0", "c1"), dealt("c1", "c0"), True),
+        (PLAIN, dealt("c0", "c0"), dealt("c1", "c0"), False),
+        (LIMITED, [COPY, "q0: 1 ready", "q1: 2 ready"], [COPY, "q0: 2 ready", "q1: 1 ready"], True),
+        (LIMITED, [COPY, "q0: 1 ready", "q1: 1 ready"], [COPY, "q0: 2 ready", "q1: 1 ready"], False),
+        (PLAIN, [DEAD_AGAIN], [DEAD_AGAIN.replace("l2", "l3")], True),
+        (PLAIN, [DEAD], [DEAD.replace("q0", "q1")], False),
+        (PLAIN, ["a0 connection.close reply_code=541 reply_text='INTERNAL_ERROR'"], [], True),
+        (PLAIN, ["a0 connection.close reply_code=530 reply_text='NOT_ALLOWED'"], [], False),
+    ],
+)
+def test_a_difference_may_stay_in_its_own_case_only(
+    program: Program, theirs: list[str], ours: list[str], is_free: bool
+) -> None:
+    assert is_allowed(program, theirs, ours, "4.3") is is_free
+
+
+def test_the_header_cc_of_a_stream_is_left_out_with_the_offset() -> None:
+    line = "lab     headers={CC: A[S'q1'], h: I1, x-stream-offset: l3} body=b'1'"
+    assert normalized(line, "3.13") == "lab     headers={h: I1} body=b'1'"
+    assert "CC" in normalized(line, "4.0")
