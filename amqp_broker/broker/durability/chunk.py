@@ -41,6 +41,8 @@ _pack_offset: Final[Callable[[int], bytes]] = struct.Struct(">q").pack
 _FRAME_START: Final = struct.Struct(">3sI4s")
 _HEADER_START: Final = struct.Struct(">3sI4s8sH")
 _BODY_SIZE_AT: Final = _FRAME_START.size
+# The first octet of the size of a table or an array is 0 below this size.
+_NESTED_BYTES_MAX: Final = 1 << 24
 # Property flags.
 _CONTENT_TYPE: Final = 1 << 15
 _CONTENT_ENCODING: Final = 1 << 14
@@ -96,7 +98,12 @@ def without_nested_headers(message: Message) -> Message:
 
     The properties of an application in AMQP 1.0 are simple (mc_amqpl.erl, supported_header_value_type).
     """
-    if b"F" not in message.property_list and b"A" not in message.property_list:
+    content, end = message.content, message.property_list_end
+    if (
+        content.find(b"F\0", HEADER_START_BYTES, end) < 0
+        and content.find(b"A\0", HEADER_START_BYTES, end) < 0
+        and end < _NESTED_BYTES_MAX
+    ):
         return message
     properties = message.properties()
     headers = properties.headers or {}
@@ -114,7 +121,9 @@ def without_nested_headers(message: Message) -> Message:
 def filter_value(message: Message) -> str | None:
     """Return the header x-stream-filter-value; None if it is missing or not a string."""
     content = message.content
-    if not content[HEADER_START_BYTES] & HEADERS_FLAG or _FILTER_KEY not in message.property_list:
+    if not content[HEADER_START_BYTES] & HEADERS_FLAG:
+        return None
+    if content.find(_FILTER_KEY, HEADER_START_BYTES, message.property_list_end) < 0:
         return None
     value = (message.properties().headers or {}).get(FILTER_HEADER)
     return value if isinstance(value, str) else None

@@ -175,3 +175,12 @@ def test_headers_that_are_tables_or_arrays_are_left_out() -> None:
 def test_a_message_without_header_tables_stays_as_it_is() -> None:
     message = new_message(b"body", headers={"F": "A", "l": 1 << 40})
     assert without_nested_headers(message) is message
+
+
+@pytest.mark.parametrize(
+    "nested", [{}, [], {"x": 1}, ["y"], {"x": "y" * 70_000}, ["y" * 70_000]], ids=lambda one: type(one).__name__
+)
+@pytest.mark.parametrize("other", [{}, {"F\0": "A\0F\0"}, {"t": fields.Timestamp(0x4600_4100)}], ids=len)
+def test_a_nested_header_is_found_at_any_size(nested: Any, other: dict[str, Any]) -> None:
+    kept = without_nested_headers(new_message(b"F\0", headers={**other, "n": nested}, message_id="F\0A\0"))
+    assert kept.properties().headers == (other or {})
