@@ -19,7 +19,7 @@ SHAPES_BYTES_MAX: Final = 64 * 1024
 SHAPES_OF_FLAGS_MAX: Final = 16
 # Shapes of lists that differ in the lengths of strings. Behind them, one shape stands for all other lengths; it costs
 # more to recognise and to sort.
-LENGTHS_MAX: Final = 8
+LENGTHS_MAX: Final = 16
 # Lists in a row without a known shape; after them, one of this number is learnt.
 _MISSES_MAX: Final = 32
 

@@ -50,7 +50,6 @@ UNFOUND = {
             "what_is_dropped_at_once_dies_in_order",
             "what_is_due_behind_the_head_expires",
             "what_is_refused_is_never_dead_lettered",
-            "what_was_rejected_is_lost",
         ),
         RARE,
     ),
