@@ -222,12 +222,6 @@ class Message:
         return content[HEADER_START_BYTES : FRAME.size + FRAME.unpack_from(content)[2]]
 
     @property
-    def property_list_end(self) -> int:
-        """The octet of the content behind the property list."""
-        size: int = FRAME.unpack_from(self.content)[2]
-        return FRAME.size + size
-
-    @property
     def body_bytes(self) -> int:
         """Size of the body."""
         return _unpack_content(self.content, FRAME.size)[2]

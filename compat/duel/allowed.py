@@ -224,7 +224,10 @@ _CONSUMER = re.compile(r"consumer_tag='[^']*'")
 
 
 def _is_first_elsewhere(program: Program, theirs: Sequence[str], ours: Sequence[str]) -> bool:
-    """Return whether another queue was the first with a copy of a message for a channel that takes only so many."""
+    """Return whether another queue was first with a copy of a message.
+
+    A channel with one limit for all of its consumers takes the copy that comes first.
+    """
     has_limit = any(
         isinstance(step, Call) and step.method is Basic.Qos and "global_" in step.fields for step in program
     )

@@ -98,7 +98,8 @@ def without_nested_headers(message: Message) -> Message:
 
     The properties of an application in AMQP 1.0 are simple (mc_amqpl.erl, supported_header_value_type).
     """
-    content, end = message.content, message.property_list_end
+    content = message.content
+    end = _list_end(content)
     if (
         content.find(b"F\0", HEADER_START_BYTES, end) < 0
         and content.find(b"A\0", HEADER_START_BYTES, end) < 0
@@ -118,12 +119,18 @@ def without_nested_headers(message: Message) -> Message:
     return message.with_properties(properties)
 
 
+def _list_end(content: bytes) -> int:
+    """Return the end of the property list in a content."""
+    size: int = FRAME.unpack_from(content)[2]
+    return FRAME.size + size
+
+
 def filter_value(message: Message) -> str | None:
     """Return the header x-stream-filter-value; None if it is missing or not a string."""
     content = message.content
     if not content[HEADER_START_BYTES] & HEADERS_FLAG:
         return None
-    if content.find(_FILTER_KEY, HEADER_START_BYTES, message.property_list_end) < 0:
+    if content.find(_FILTER_KEY, HEADER_START_BYTES, _list_end(content)) < 0:
         return None
     value = (message.properties().headers or {}).get(FILTER_HEADER)
     return value if isinstance(value, str) else None
