@@ -118,8 +118,8 @@ class Target:
         assert "Not_Authorized" not in text or case.path in ("/api/login", "/_broker/authenticate"), where
         if text:
             json.loads(text)
-        # As in RabbitMQ, 405 has no body.
-        if status >= 400 and status not in (405, 503):
+        # As in RabbitMQ, 405 and 415 have no body.
+        if status >= 400 and status not in (405, 415, 503):
             assert json.loads(text)["reason"], where
 
 
