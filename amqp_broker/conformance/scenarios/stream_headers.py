@@ -5,6 +5,7 @@ from __future__ import annotations
 from pamqp.commands import Basic, Confirm, Queue
 
 from amqp_broker.conformance.lab import Lab, scenario
+from amqp_broker.conformance.scenario_channel import Channel
 from amqp_broker.conformance.scenarios.streams import _reader, _stream
 
 
@@ -47,6 +48,12 @@ def _expiring_into_stream(lab: Lab, expiration: str, kind: str, **arguments: str
     return q, s
 
 
+def _reject_first(worker: Channel, queue: str) -> None:
+    worker.call(Basic.Get, queue=queue)
+    worker.reject(1, requeue=False)
+    worker.sync()
+
+
 def _read(lab: Lab, stream: str) -> None:
     reader = _reader(lab)
     reader.consume(stream, arguments={"x-stream-offset": "first"})
@@ -57,20 +64,14 @@ def _read(lab: Lab, stream: str) -> None:
 @scenario
 def a_rejected_message_from_a_classic_queue_keeps_its_expiration_in_a_stream(lab: Lab) -> None:
     q, s = _expiring_into_stream(lab, "600000", "classic")
-    worker = lab.channel()
-    worker.call(Basic.Get, queue=q)
-    worker.reject(1, requeue=False)
-    worker.sync()
+    _reject_first(lab.channel(), q)
     _read(lab, s)
 
 
 @scenario
 def a_rejected_message_from_a_quorum_queue_keeps_its_expiration_in_a_stream(lab: Lab) -> None:
     q, s = _expiring_into_stream(lab, "600000", "quorum")
-    worker = lab.channel()
-    worker.call(Basic.Get, queue=q)
-    worker.reject(1, requeue=False)
-    worker.sync()
+    _reject_first(lab.channel(), q)
     _read(lab, s)
 
 
@@ -90,9 +91,7 @@ def a_message_that_died_twice_keeps_its_expiration_in_a_stream(lab: Lab) -> None
     worker.call(Confirm.Select)
     worker.publish(b"2", routing_key=first, expiration="700000")
     worker.confirms(1, 1)
-    worker.call(Basic.Get, queue=first)
-    worker.reject(1, requeue=False)
-    worker.sync()
+    _reject_first(worker, first)
     worker.consume(q)
     (tag,) = worker.deliveries(1)
     worker.reject(tag, requeue=False)
