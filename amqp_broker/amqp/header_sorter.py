@@ -34,9 +34,14 @@ class Sorter:
     __slots__ = ("_arrange", "_cut", "_segments")
 
     def __init__(self, entries: Sequence[Entry], elastic: Sequence[String]) -> None:
-        ordered = sorted(entries)
         spans = [(0, HEADER_START_BYTES + entries[0][1])]
-        spans += [(HEADER_START_BYTES + start, HEADER_START_BYTES + end) for _, start, end in ordered]
+        for _, start, end in sorted(entries):
+            first, last = spans[-1]
+            if last == HEADER_START_BYTES + start:
+                # Headers that stay together are moved together.
+                spans[-1] = first, HEADER_START_BYTES + end
+            else:
+                spans.append((HEADER_START_BYTES + start, HEADER_START_BYTES + end))
         end = HEADER_START_BYTES + entries[-1][2]
         # For contents without elastic strings, their pieces in the new order.
         self._cut: Callable[[bytes], tuple[bytes, ...]] = itemgetter(
