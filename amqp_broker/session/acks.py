@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from itertools import takewhile
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from amqp_broker.session.channel import Channel
+
+# Tags that are looked up one by one, although they may be settled. The dict is slow to walk from the front: it keeps the
+# places of those that were removed.
+SETTLED_MAX: Final = 1024
 
 
 def ack_up_to(channel: Channel, tag: int) -> bool:
@@ -23,11 +28,8 @@ def ack_up_to(channel: Channel, tag: int) -> bool:
         or channel.session.broker.faults.on_ack
     ):
         return False
-    settled = []
-    for other, (queue, consumer, position, message) in unacked.items():
-        if tag and other > tag:
-            break
-        settled.append(other)
+    for other in tags_up_to(channel, tag):
+        queue, consumer, position, message = unacked.pop(other)
         if queue.has_extras:
             queue.forget(position, message)
         queue.unacked_count -= 1
@@ -37,6 +39,16 @@ def ack_up_to(channel: Channel, tag: int) -> bool:
         consumer.in_flight -= 1
         if consumer.is_full:
             channel.mark_freed(consumer)
-    for other in settled:
-        del unacked[other]
     return True
+
+
+def tags_up_to(channel: Channel, tag: int) -> list[int]:
+    """Return the unacked tags up to one (0: all), which the caller removes."""
+    unacked = channel.unacked
+    if tag == 0:
+        return list(unacked)
+    first = channel.settled_until + 1
+    channel.settled_until = max(channel.settled_until, tag)
+    if tag - first <= SETTLED_MAX + 2 * len(unacked):
+        return [other for other in range(first, tag + 1) if other in unacked]
+    return list(takewhile(tag.__ge__, unacked))

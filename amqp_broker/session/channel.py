@@ -12,7 +12,7 @@ from amqp_broker.broker.clients.client_channel import ClientChannel
 from amqp_broker.broker.observe.recorder import Recorder
 from amqp_broker.broker.vhost import VHost
 from amqp_broker.lab import delivery_faults
-from amqp_broker.session.acks import ack_up_to
+from amqp_broker.session.acks import ack_up_to, tags_up_to
 from amqp_broker.session.channel_limit import ChannelLimit
 from amqp_broker.session.confirms import send_confirms
 from amqp_broker.session.late_deliveries import settle_late
@@ -77,6 +77,7 @@ class Channel(ClientChannel[VHost]):
         # Pairs of a time and the last tag at that time, for the consumer timeout.
         self.tag_marks: deque[tuple[int, int]] = deque()
         self.unacked: dict[int, Delivery] = {}
+        self.settled_until = 0
 
         self.mode = PLAIN
         # Last publish number that is confirmed, or whose confirm waits for a commit of the journal.
@@ -282,12 +283,7 @@ class Channel(ClientChannel[VHost]):
             self._take_duplicates(tag, multiple)
         if not multiple:
             return [(tag, unacked.pop(tag))] if tag in unacked else []
-        tags = []
-        for other in unacked:
-            if tag and other > tag:
-                break
-            tags.append(other)
-        return [(other, unacked.pop(other)) for other in tags]
+        return [(other, unacked.pop(other)) for other in tags_up_to(self, tag)]
 
     def add_duplicate(self, tag: int, queue: Queue, message: Message) -> None:
         """Remember a duplicate that a fault has delivered under this tag."""

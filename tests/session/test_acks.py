@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from pamqp.commands import Basic
+from pamqp.commands import Basic, Tx
 
 from tests.peer import Lab, Peer
 
@@ -67,3 +67,41 @@ def test_a_channel_acks_what_a_cancelled_consumer_got(lab: Lab, arguments: dict[
     peer.call(Basic.Cancel("c"))
     peer.send(Basic.Ack(0, multiple=True))
     assert (unacked(lab, "q"), peer.session.channels[1].unacked) == ([0], {})
+
+
+def with_unacked(lab: Lab, count: int) -> Peer:
+    """Return a client with this many unacked deliveries."""
+    peer = lab.connect()
+    filled(peer, "q", *[b"x"] * count)
+    peer.consume("q")
+    while lab.broker.undrained:
+        lab.broker.drain_on()
+    assert len(peer.bodies()) == count
+    return peer
+
+
+@pytest.mark.parametrize("settled", [2, 1300], ids=["few settled before", "many settled before"])
+@pytest.mark.parametrize("multiple", [Basic.Ack(1310, multiple=True), Basic.Nack(1310, multiple=True, requeue=False)])
+def test_all_up_to_a_tag_are_settled_whatever_was_settled_one_by_one(
+    lab: Lab, settled: int, multiple: Basic.Ack | Basic.Nack
+) -> None:
+    peer = with_unacked(lab, 1330)
+    for tag in range(5, 5 + settled):
+        peer.send(Basic.Ack(tag))
+    peer.send(multiple)
+    channel = peer.session.channels[1]
+    assert (list(channel.unacked), channel.settled_until) == (list(range(1311, 1331)), 1310)
+    peer.send(Basic.Ack(1315, multiple=True))
+    assert list(channel.unacked) == list(range(1316, 1331))
+
+
+def test_a_rollback_makes_deliveries_unacked_that_can_be_acked_up_to_a_tag_again(lab: Lab) -> None:
+    peer = with_unacked(lab, 9)
+    peer.call(Tx.Select())
+    peer.send(Basic.Ack(2, multiple=True))
+    peer.call(Tx.Commit())
+    for _ in range(2):
+        peer.send(Basic.Ack(7, multiple=True))
+        peer.call(Tx.Rollback())
+    peer.send(Basic.Ack(4, multiple=True))
+    assert list(peer.session.channels[1].unacked) == [5, 6, 7, 8, 9]

@@ -41,8 +41,9 @@ class ClientChannel(Generic[V_co]):
     count when another route follows (`take_route`), or when counts are collected.
     """
 
-    # By delivery tag, in ascending order.
+    # By delivery tag, in ascending order. None has this tag or an earlier one.
     unacked: dict[int, Delivery]
+    settled_until: int
 
     def __init__(self, vhost: V_co, number: int) -> None:
         self.vhost = vhost
@@ -72,6 +73,8 @@ class ClientChannel(Generic[V_co]):
         # The dict stays the same: their deadlines refer to it.
         self.unacked.clear()
         self.unacked.update(in_order)
+        if in_order:
+            self.settled_until = min(self.settled_until, in_order[0][0] - 1)
 
     # State
 
