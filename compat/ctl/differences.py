@@ -26,13 +26,14 @@ AT_RABBITMQ = (
     Difference(
         "Users without a tag cannot be authenticated",
         "The HTTP API refuses a user without the tag management.",
-        (
+        tuple(
             Change(
-                "changes/rabbitmqctl authenticate_user alice pw2",
+                f"changes/rabbitmqctl authenticate_user {user} {password}",
                 "Success\nexit code 0",
-                "! Error:\n! Error: failed to authenticate user \"alice\"\n! user 'alice' - invalid credentials\n"
+                f"! Error:\n! Error: failed to authenticate user \"{user}\"\n! user '{user}' - invalid credentials\n"
                 "exit code 65",
-            ),
+            )
+            for user, password in (("alice", "pw2"), ("bob", "pw3"))
         ),
     ),
     Difference(
