@@ -86,6 +86,8 @@ class Broker:
         # Consumers that may take again, because some of their messages were settled. They are resumed at the end of the
         # read, or before what depends on their taking. The list is never replaced: sessions share it.
         self.freed_consumers: list[Consumer] = []
+        # The work of finding queues that no session has counted yet.
+        self.routing_work = 0
         # The time that the server last passed in (ms since the epoch).
         self.now: int = 0
         # The current time in µs, for traces; a server with a clock replaces it.

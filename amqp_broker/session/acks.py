@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from amqp_broker.session.channel import Channel
 
-# Tags that are looked up one by one, although they may be settled. The dict is slow to walk from the front: it keeps the
-# places of those that were removed.
+# Tags that are looked up one by one, although they may be settled. The dict is slow to walk from the front: it keeps
+# the places of those that were removed.
 SETTLED_MAX: Final = 1024
+# Acks that count as one piece of work (`Session.spend`).
+ACKS_OF_WORK: Final = 4
 
 
 def ack_up_to(channel: Channel, tag: int) -> bool:
@@ -28,7 +30,8 @@ def ack_up_to(channel: Channel, tag: int) -> bool:
         or channel.session.broker.faults.on_ack
     ):
         return False
-    for other in tags_up_to(channel, tag):
+    settled = tags_up_to(channel, tag)
+    for other in settled:
         queue, consumer, position, message = unacked.pop(other)
         if queue.has_extras:
             queue.forget(position, message)
@@ -39,6 +42,7 @@ def ack_up_to(channel: Channel, tag: int) -> bool:
         consumer.in_flight -= 1
         if consumer.is_full:
             channel.mark_freed(consumer)
+    channel.session.spend(len(settled) // ACKS_OF_WORK)
     return True
 
 

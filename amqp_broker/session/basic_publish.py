@@ -47,6 +47,10 @@ ROUTES_MAX: Final = 16_384
 # It is not Final, because a test lowers it (paged_buffer.py).
 PENDING_MAX = 4096
 
+# The work (`Session.spend`) of a publish that needs more than a plain push, and of one whose route is not known.
+PUBLISH_WORK: Final = 16
+NEW_ROUTE_WORK: Final = 64
+
 NO_ROUTE: Final = 312
 # The pseudo-queue for direct replies as a short string.
 _REPLY_TO_OCTETS: Final = shortstr(REPLY_TO)
@@ -76,6 +80,10 @@ def publish(channel: Channel, method: bytes, traits: Traits, content: bytes, bod
     """
     routes = channel.session.routes
     route = routes.get(method)
+    work = PUBLISH_WORK if route is not None else NEW_ROUTE_WORK
+    broker = channel.session.broker
+    # Dead letters and other publishers have added to it.
+    broker.routing_work = 0
     if body_bytes > channel.session.broker.settings.message_bytes_max:
         _decode_publish(method)
         checked_publish.check_size(channel.vhost, body_bytes)
@@ -93,6 +101,7 @@ def publish(channel: Channel, method: bytes, traits: Traits, content: bytes, bod
         channel.publish(route, content, traits)
     else:
         _publish_checked(channel, route, traits, content)
+    channel.session.spend(work + broker.routing_work)
 
 
 def _publish_checked(channel: Channel, route: Route, traits: Traits, content: bytes) -> None:
@@ -174,6 +183,7 @@ def push(
         for queue in queues:
             if not queue.accept(message, publisher):
                 is_taken = False
+    channel.spend(len(queues), message.content)
     if mandatory and not queues:
         frame = wire.return_frame(channel.number, NO_ROUTE, "NO_ROUTE", message.address)
         channel.session.outbox.append(frame, message.content_for(channel.number, channel.session.frame_max))

@@ -35,6 +35,11 @@ if TYPE_CHECKING:
 # Queue and message of a duplicate.
 Duplicate: TypeAlias = "tuple[Queue, Message]"
 
+# Octets of a delivery that count as another one.
+DELIVERED_BYTES: Final = 4096
+# The work (`Session.spend`) of settling a delivery as rejected.
+REJECT_WORK: Final = 8
+
 # `Channel.mode`: at most one of confirms and transactions can be selected.
 PLAIN: Final = 0
 CONFIRMING: Final = 1
@@ -104,9 +109,15 @@ class Channel(ClientChannel[VHost]):
             route.only_queue.push(message)
         else:
             route.push(message, traits.expiration_ms)
+            self.spend(len(route.queues), content)
         if self.mode and self.publish_count == self.scheduled_count:
             self.gate.confirming.append(self)
         self.publish_count += 1
+
+    def spend(self, queues: int, content: bytes) -> None:
+        """Count the deliveries of a message to its queues as work of this read."""
+        # A delivery may take the octets of the message again.
+        self.session.spend(queues * (1 + len(content) // DELIVERED_BYTES))
 
     def _publish_recorded(self, route: Route, content: bytes, traits: Traits) -> None:
         """Publish a message of which a recorder is to learn."""
@@ -114,6 +125,7 @@ class Channel(ClientChannel[VHost]):
         assert isinstance(recorder, Recorder)
         message = recorder.publish(route, self, content, traits.is_persistent)
         route.push(message, traits.expiration_ms)
+        self.spend(len(route.queues), content)
         if self.mode and self.publish_count == self.scheduled_count:
             self.gate.confirming.append(self)
         number = self.publish_count = self.publish_count + 1
@@ -200,6 +212,7 @@ class Channel(ClientChannel[VHost]):
         """Requeue deliveries, or drop or dead-letter them."""
         with self.session.broker.dead_letters_held():
             self._settle_rejected(deliveries, requeue, has_failed)
+        self.session.spend(REJECT_WORK * len(deliveries))
 
     def _settle_rejected(self, deliveries: list[tuple[int, Delivery]], requeue: bool, has_failed: bool) -> None:
         deliveries = settled_order(deliveries)

@@ -65,12 +65,17 @@ CHANNEL_METHODS: Final[dict[type[base.Frame], Handler]] = {
     commands.Tx.Rollback: transactions.rollback,
 }
 
+# The work (`Session.spend`) of a method other than publish and settlements, and of a frame that is not a method.
+METHOD_WORK: Final = 256
+FRAME_WORK: Final = 8
+
 _CLOSE_START: Final = wire.METHOD_ID.pack(commands.Channel.Close.index)
 _SETTLE_STARTS: Final = (wire.METHOD_ID.pack(wire.NACK), wire.METHOD_ID.pack(wire.REJECT))
 
 
 def on_frame(session: Session, kind: int, number: int, payload: bytes) -> None:
     """Act on a frame other than a method on an open channel that awaits no content."""
+    session.spend(FRAME_WORK)
     if session.state is CLOSING:
         if number == 0 and kind == FRAME_METHOD:
             _on_method_while_closing(session, payload)
@@ -119,7 +124,7 @@ def on_method(channel: Channel, payload: bytes) -> None:
             session.work(events.attributed(steps))
     finally:
         events.actor = INTERNAL_USER
-    session.count_method()
+    session.spend(METHOD_WORK)
 
 
 def _on_content(channel: Channel, assembly: ContentAssembly, kind: int, payload: bytes) -> None:

@@ -162,6 +162,9 @@ class FrameReader:
                     channel = channels.get(number)
                     if kind != FRAME_METHOD or channel is None or channel.assembly is not None:
                         on_frame(session, kind, number, payload)
+                        if session.is_working:
+                            self._needed_bytes = HELD_BYTES
+                            return at
                         if number == 0:
                             break  # Limits, routes or the state may have changed.
                         continue
@@ -172,7 +175,7 @@ class FrameReader:
                             channel.ack(tag, bits & 1 == 1)
                             # Acks often come in sequence, and their frames begin alike.
                             head = data[start : start + ACK_HEAD_BYTES]
-                            while end - at >= ACK_FRAME_BYTES and data.startswith(head, at):
+                            while bits & 1 == 0 and end - at >= ACK_FRAME_BYTES and data.startswith(head, at):
                                 tag, bits, last = unpack_ack_rest(data, at + ACK_HEAD_BYTES)
                                 if last != FRAME_END:
                                     break
@@ -180,9 +183,9 @@ class FrameReader:
                                 channel.ack(tag, bits & 1 == 1)
                         else:
                             on_method(channel, payload)
-                            if session.is_working:
-                                self._needed_bytes = HELD_BYTES
-                                return at
+                        if session.is_working:
+                            self._needed_bytes = HELD_BYTES
+                            return at
                         continue
                     if route is None and session.broker.alarms:
                         session.block_by_alarm()
@@ -240,9 +243,15 @@ class FrameReader:
                     at = tail
                     if route is None or not route.is_plain or not traits.is_plain or channel.transaction is not None:
                         publish(channel, payload, traits, content, body_bytes)
+                        if session.is_working:
+                            self._needed_bytes = HELD_BYTES
+                            return at
                         continue
                     sorter = traits.sorter
                     channel.publish(route, content if sorter is None else sorter.sort(content), traits)
+                    if session.is_working:
+                        self._needed_bytes = HELD_BYTES
+                        return at
                     step = tail - start
                     if (
                         step == last_step
@@ -256,6 +265,7 @@ class FrameReader:
                             and data.startswith(head, at)
                             and data[at + step - 1] == FRAME_END
                             and routes.get(payload) is route
+                            and not session.is_working
                         ):
                             at += step
                             content = data[at - content_bytes : at]

@@ -61,8 +61,9 @@ logger = logging.getLogger("amqp_broker.session")
 # Time for which a client that does not speak AMQP, or cannot log in, waits for the socket to close (RabbitMQ's
 # SILENT_CLOSE_DELAY).
 SILENCE_MS: Final = 3000
-# Methods of one read, without publishes and acks, after which others are served: 64 declarations take up to 20 ms.
-METHODS_MAX: Final = 64
+# The work of one read after which others are served; it takes up to 20 ms. A delivery of a message with several queues
+# is 1, as is a binding that is looked at.
+WORK_MAX: Final = 16_384
 # Time that a client has to send connection.close-ok (CLOSING_TIMEOUT).
 CLOSE_OK_TIMEOUT_MS: Final = 30_000
 # Time that a client has to close its socket after close-ok; a shorter heartbeat shortens it.
@@ -103,8 +104,8 @@ class Session(ClientConnection[VHost, Channel]):
         self.receive = self.reader.receive
         # The broker's: the end of each read looks at it.
         self.freed_consumers: list[Consumer] = broker.freed_consumers
-        # The last read with methods other than publish and ack, and their number in it.
-        self._counted_read = self._method_count = 0
+        # The last read of which work was counted, and that work.
+        self._counted_read = self._work = 0
         # For the log: the number of the connection, and the reason for an irregular end.
         self.number = next(broker.connection_numbers)
         self.cause = ""
@@ -230,12 +231,15 @@ class Session(ClientConnection[VHost, Channel]):
             logger.exception("%s: internal error", self.name)
             self.fail(InternalError(""), 0)
 
-    def count_method(self) -> None:
-        """Count a method other than publish and ack. After many of them in one read, others are served."""
+    def spend(self, work: int) -> None:
+        """Count work of this read that its size does not tell; beyond `WORK_MAX`, others are served.
+
+        The reader looks at `is_working` after everything that may spend.
+        """
         if self._counted_read != self.received_count:
-            self._counted_read, self._method_count = self.received_count, 0
-        self._method_count += 1
-        if self._method_count >= METHODS_MAX and not self.is_working and self.state is RUNNING:
+            self._counted_read, self._work = self.received_count, 0
+        self._work += work
+        if self._work >= WORK_MAX and not self.is_working and self.state is RUNNING:
             self.is_working = True
             self.follow_blocks()
             self.broker.undrained.append(self._on_worked)

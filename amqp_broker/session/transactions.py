@@ -42,7 +42,9 @@ class Transaction:
 
     def roll_back(self, channel: Channel) -> None:
         """Make settled deliveries unacked again, under their tags, and forget the publishes."""
-        channel.put_back(self.settled())
+        settled = self.settled()
+        channel.put_back(settled)
+        channel.session.spend(len(channel.unacked))
         if channel.deadlines is not None:
             channel.deadlines.resume()
         if self.duplicates:

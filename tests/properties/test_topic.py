@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from amqp_broker.broker.exchanges.topic import TopicTrie, words
+from amqp_broker.broker.exchanges.topic_bits import TopicBits
 from tests.properties.generators import examples
 
 WORDS = st.sampled_from(["a", "b", "", "*", "#"])
@@ -29,6 +30,24 @@ def test_the_trie_finds_what_trying_every_pattern_finds(bound: list[tuple[str, i
         trie.add(pattern, value)
     for key in keys:
         assert trie.match(key) == {value for pattern, value in bound if matches(words(pattern), words(key))}
+
+
+@settings(max_examples=examples(5))
+@given(st.lists(KEYS, max_size=10), st.lists(KEYS, min_size=1, max_size=10))
+def test_bits_find_what_trying_every_pattern_finds(patterns: list[str], keys: list[str]) -> None:
+    bits = TopicBits([(words(pattern), [pattern]) for pattern in patterns])
+    for key in keys:
+        assert bits.match(words(key)) == {pattern for pattern in patterns if matches(words(pattern), words(key))}
+
+
+@settings(max_examples=examples(2))
+@given(st.lists(st.lists(st.sampled_from("a*#"), min_size=20, max_size=40), min_size=30, max_size=40), st.data())
+def test_long_patterns_match_in_the_trie_as_in_bits(patterns: list[list[str]], data: st.DataObject) -> None:
+    trie: TopicTrie[int] = TopicTrie()
+    for number, pattern in enumerate(patterns):
+        trie.add(".".join(pattern), number)
+    key = data.draw(st.lists(st.sampled_from("ab"), min_size=60, max_size=60))
+    assert trie.match(".".join(key)) == TopicBits([(p, [n]) for n, p in enumerate(patterns)]).match(key)
 
 
 @settings(max_examples=examples(3))

@@ -7,11 +7,13 @@ from pamqp import commands, frame
 
 from amqp_broker.broker.broker import BATCH_STEPS
 from amqp_broker.broker.portions import Steps
-from amqp_broker.session.session import METHODS_MAX
+from amqp_broker.session.dispatch import METHOD_WORK
+from amqp_broker.session.session import WORK_MAX
 from tests.memory_journal import MemoryJournal
 from tests.peer import Lab, Peer
 from tests.restarting import durable_lab
 
+METHODS_MAX = WORK_MAX // METHOD_WORK
 COUNT = 3 * METHODS_MAX + 10
 
 

@@ -21,6 +21,7 @@ from amqp_broker.broker.broker import BATCH_STEPS, Broker
 from amqp_broker.broker.durability.journal import NullJournal
 from amqp_broker.broker.operations import restoring
 from amqp_broker.broker.queues.expiry import Expiry
+from amqp_broker.broker.queues.queue import Queue
 from amqp_broker.broker.queues.unused_expiry import UnusedExpiry
 from amqp_broker.broker.timers import Timers
 from amqp_broker.lab.delivery_faults import LateDelivery
@@ -74,8 +75,8 @@ class TimersOneByOne(Timers):
 
 
 def is_backlog(call: Callable[[], None]) -> bool:
-    """Return whether work that was put off is a queue's: a method, compiled or not. Deletions have functions."""
-    return getattr(call, "__self__", None) is not None
+    """Return whether work that was put off is a method of a queue, compiled or not."""
+    return isinstance(getattr(call, "__self__", None), Queue)
 
 
 class Simulation:

@@ -150,6 +150,8 @@ class Exchange(ABC):
     # Counts of messages that were published directly to this exchange.
     publishes: PublishCounts = field(default_factory=PublishCounts)
     history: History | None = None
+    # The work of matching the current message (`Session.spend`): bindings that were looked at.
+    match_work: int = 0
     # A routing key that led to no queue, published without mandatory.
     unroutable_key: str | None = None
 

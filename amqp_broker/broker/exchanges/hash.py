@@ -88,6 +88,7 @@ class ConsistentHashExchange(Exchange):
         if len(self._shares) < 2:
             return self._shares
         number = hash64(_octets(value))
+        self.match_work += len(self._shares)
         winner = self._winner(number)
         if winner.is_deleted:
             # Its bindings are removed in steps.

@@ -44,10 +44,13 @@ class HeadersExchange(Exchange):
 
     def match(self, routing_key: str, headers: fields.Table) -> Collection[Destination]:
         found = {destination for matches, destination in self._others.values() if matches(headers)}
+        self.match_work += len(self._others)
         for key, by_value in self._by_header.items():
             if key in headers and (value := _header_value(headers[key])) in by_value:
                 assert value is not None
-                found.update(destination for matches, destination in by_value[value].values() if matches(headers))
+                matchers = by_value[value].values()
+                found.update(destination for matches, destination in matchers if matches(headers))
+                self.match_work += len(matchers)
         return found
 
     def _index(self, binding: Binding) -> None:

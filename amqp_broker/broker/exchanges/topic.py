@@ -8,20 +8,25 @@
     *          a                    "", a.b            the empty routing key has no words at all
 
 The patterns are in a trie with one level per word. Matching follows all nodes that the words so far can lead to, so its
-cost depends on the number of words and of matching patterns, not on the number of bindings.
+cost depends on the number of words and of matching patterns, not on the number of bindings. Where these nodes are many,
+as with patterns of many `*` and `#`, matching begins anew with all patterns as bits (`topic_bits.py`).
 Source: AMQP 0-9-1 specification, 3.1.3.3 "The Topic Exchange Type"; RabbitMQ, rabbit_exchange_type_topic.erl.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
-from typing import ClassVar, Generic, TypeVar
+from typing import ClassVar, Final, Generic, TypeVar
 
 from amqp_broker.amqp import fields
 from amqp_broker.broker.exchanges.exchange import Binding, Destination, Exchange
+from amqp_broker.broker.exchanges.topic_bits import TopicBits
 
 T = TypeVar("T")
+
+# Nodes that a match in the trie may visit, besides one for each binding.
+VISITED_MAX: Final = 2048
 
 
 class _Node(Generic[T]):
@@ -40,8 +45,15 @@ class TopicTrie(Generic[T]):
 
     def __init__(self) -> None:
         self._root: _Node[T] = _Node(False)
+        self._count = 0
+        # The work of the last match: nodes that it visited, or sixteen places of patterns as bits.
+        self.match_work = 0
+        # The patterns as bits, if a key needed them since the last change.
+        self._bits: TopicBits[T] | None = None
 
     def add(self, pattern: str, value: T) -> None:
+        self._bits = None
+        self._count += 1
         node = self._root
         for word in words(pattern):
             child = node.children.get(word)
@@ -52,6 +64,8 @@ class TopicTrie(Generic[T]):
 
     def remove(self, pattern: str, value: T) -> None:
         """Undo one `add`, and remove nodes that are no longer needed."""
+        self._bits = None
+        self._count -= 1
         path = [self._root]
         for word in words(pattern):
             path.append(path[-1].children[word])
@@ -68,7 +82,11 @@ class TopicTrie(Generic[T]):
     def match(self, routing_key: str) -> set[T]:
         """Return the values of all patterns that match."""
         nodes = _with_hashes([self._root])
-        for word in words(routing_key):
+        key, left = words(routing_key), VISITED_MAX + self._count
+        for word in key:
+            left -= len(nodes)
+            if left < 0:
+                return self._match_bits(key)
             reached: list[_Node[T]] = []
             # In a key, the words * and # have no special meaning.
             is_plain = word not in ("*", "#")
@@ -82,10 +100,34 @@ class TopicTrie(Generic[T]):
                     if (child := children.get("*")) is not None:
                         reached.append(child)
             nodes = _with_hashes(reached)
+        self.match_work = VISITED_MAX + self._count - left
         found: set[T] = set()
         for node in nodes:
             found.update(node.values)
         return found
+
+
+    def _match_bits(self, key: list[str]) -> set[T]:
+        bits = self._bits
+        self.match_work = VISITED_MAX + self._count
+        if bits is None:
+            bits = self._bits = TopicBits(_patterns(self._root))
+            self.match_work += bits.size
+        self.match_work += bits.size // 16
+        return bits.match(key)
+
+
+def _patterns(root: _Node[T]) -> Iterator[tuple[list[str], dict[T, int]]]:
+    """Yield all patterns below a node, as lists of words, with their values."""
+    path: list[str] = []
+    pending = [(0, "", root)]
+    while pending:
+        depth, last, node = pending.pop()
+        if depth:
+            path[depth - 1 :] = [last]
+        if node.values:
+            yield path, node.values
+        pending += [(depth + 1, word, child) for word, child in node.children.items()]
 
 
 def _with_hashes(nodes: list[_Node[T]]) -> list[_Node[T]]:
@@ -116,7 +158,10 @@ class TopicExchange(Exchange):
     _trie: TopicTrie[Destination] = field(default_factory=TopicTrie)
 
     def match(self, routing_key: str, headers: fields.Table) -> Collection[Destination]:
-        return self._trie.match(routing_key)
+        trie = self._trie
+        found = trie.match(routing_key)
+        self.match_work += trie.match_work
+        return found
 
     def _index(self, binding: Binding) -> None:
         self._trie.add(binding.routing_key, binding.destination)

@@ -73,6 +73,7 @@ class QueueBroker(Protocol):
     """The broker of a queue."""
 
     is_congested: bool
+    routing_work: int
 
     @property
     def now(self) -> int: ...

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from amqp_broker.amqp import fields
 from amqp_broker.broker.exchanges.exchange import Exchange
@@ -13,6 +13,10 @@ from amqp_broker.broker.queues.reply import REPLY_PREFIX, REPLY_TO, ReplyQueue
 
 if TYPE_CHECKING:
     from amqp_broker.amqp.message import Message
+
+
+# The work of an exchange on the way of a message, beside that of matching (`Exchange.match_work`).
+EXCHANGE_WORK: Final = 8
 
 
 class RoutingVHost(QueueVHost, Protocol):
@@ -47,6 +51,7 @@ def find_queues(
     if headers and vhost.broker.profile.normalizes_properties:
         headers = _routing_headers(headers)
     queues: dict[Queue, None] = {}
+    work = 0
     by_message = False
     seen = {exchange}
     pending = [exchange]
@@ -57,7 +62,10 @@ def find_queues(
             continue
         by_message = by_message or exchange.routes_by_message
         is_matched = False
-        for destination in exchange.destinations(routing_keys, headers, message):
+        exchange.match_work = 0
+        destinations = exchange.destinations(routing_keys, headers, message)
+        work += EXCHANGE_WORK + len(destinations) + exchange.match_work
+        for destination in destinations:
             if destination.is_deleted:
                 # Its bindings are removed in steps.
                 continue
@@ -73,6 +81,7 @@ def find_queues(
             if alternate is not None and alternate not in seen:
                 seen.add(alternate)
                 pending.append(alternate)
+    vhost.broker.routing_work += work
     return list(queues), by_message
 
 
