@@ -29,6 +29,8 @@ logger = logging.getLogger("amqp_broker.server")
 
 # Size of a read: large enough to outweigh its overhead, small enough not to delay other clients.
 READ_BYTES_MAX: Final = 256 * 1024
+# Octets of a socket that are read before others have their turn. uvloop reads a socket up to 32 times in a row.
+SHARE_BYTES: Final = 2 * READ_BYTES_MAX
 # Time that a publisher waits for a consumer's full socket to empty. A third of the system's buffers, some MB, has to be
 # read for that, so with less time a consumer of 50 MB/s would count as stuck.
 THROTTLE_S_MAX: Final = 0.1
@@ -80,6 +82,10 @@ class FlushCycle:
         self._is_throttling = True
         self._throttled: list[Readable] = []
         self._throttle_timer: asyncio.TimerHandle | None = None
+        # Octets of the socket that was read last, since others have had their turn, and the sockets that wait for it.
+        self._reader: Readable | None = None
+        self._reader_bytes = 0
+        self._resting: list[Readable] = []
 
     def flush(self) -> None:
         """Write the output of sessions, and do the work that was put off."""
@@ -128,6 +134,25 @@ class FlushCycle:
         self.transports.pop(session, None)
         if self.all_closed is not None and not self.transports:
             self.all_closed.set()
+
+    # Sockets in turn
+
+    def share(self, transport: Readable, count: int) -> None:
+        """Count a large read of a socket. One that has had its share is read again after the others."""
+        if transport is not self._reader:
+            self._reader, self._reader_bytes = transport, 0
+        self._reader_bytes += count
+        if self._reader_bytes >= SHARE_BYTES and transport.is_reading:
+            self._reader = None
+            transport.pause_reading()
+            if not self._resting:
+                self.loop.call_soon(self._end_rest)
+            self._resting.append(transport)
+
+    def _end_rest(self) -> None:
+        resting, self._resting = self._resting, []
+        for transport in resting:
+            transport.resume_reading()
 
     # Publishers that outrun consumers
 

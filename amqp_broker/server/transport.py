@@ -93,6 +93,8 @@ class Transport:
         if broker.is_congested:
             broker.is_congested = False
             cycle.throttle(self)
+        elif count >= READ_BYTES_LARGE:
+            cycle.share(self, count)
 
     def eof_received(self) -> bool:
         # AMQP clients do not half-close: the client is gone, and its unacked messages are requeued at once.

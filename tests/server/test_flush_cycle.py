@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+from amqp_broker.server.flush_cycle import SHARE_BYTES
 from amqp_broker.server.server import Server
 from tests.client import Client
 from tests.peer import publish_bytes
@@ -48,6 +49,29 @@ def test_each_read_is_a_turn(running: RunningServer, client: Client) -> None:
         client.sync()
     # Each is called once.
     assert ended == [0, 1]
+
+
+# Sockets in turn
+
+
+def test_a_socket_that_has_had_its_share_is_read_again_after_the_others(running: RunningServer, client: Client) -> None:
+    client.declare("q")
+    find = transport_of(client)
+    data = publish_bytes("q", bytes(100_000))
+
+    def flood(server: Server) -> list[bool]:
+        transport = find(server)
+        is_reading = []
+        for _ in range(SHARE_BYTES // len(data) + 1):
+            transport.get_buffer(-1)[: len(data)] = data
+            transport.buffer_updated(len(data))
+            is_reading.append(transport.is_reading)
+        return is_reading
+
+    *before, after = running.ask(flood)
+    assert all(before)
+    assert not after
+    assert client.ready_count("q") == len(before) + 1
 
 
 # Publishers that are faster than their consumers
