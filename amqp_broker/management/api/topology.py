@@ -5,7 +5,6 @@ A page asks again and again, and shows what has grown. The counts are those of t
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from heapq import nlargest
 from typing import TYPE_CHECKING, Any, Final
 
@@ -45,16 +44,18 @@ def topology(request: Request) -> Steps[dict[str, Any]]:
     wanted = request.read_query(MapQuery).name
     vhost = request.vhost
     matching: list[Queue] = []
-    for count, queue in enumerate(list(vhost.queues.values()), 1):
-        if count % STEP == 0:
+    looked_at = 0
+    for queue in list(vhost.queues.values()):
+        looked_at += 1 + len(queue.incoming)
+        if looked_at >= STEP:
+            looked_at = 0
             yield
         if not wanted or wanted in queue.name or any(wanted in one.source.name for one in queue.incoming):
             matching.append(queue)
     queues = [queue for queue in nlargest(QUEUES_MAX, matching, _messages_of_queue) if not queue.is_deleted]
     drawing = _Map(vhost)
     for queue in queues:
-        drawing.add_queue(queue)
-        yield
+        yield from drawing.add_queue(queue)
     exchanges = drawing.exchanges(wanted)
     return {
         "exchanges": [_exchange_row(exchange) for exchange in exchanges],
@@ -74,6 +75,8 @@ class _Way:
 
 # Kind and name of both ends, and "binding" or "dead letters".
 _Ends = tuple[str, str, str, str, str]
+# The way from an exchange towards a queue, and the exchange to which it leads, if any.
+_Hop = tuple[_Ends, Exchange | None]
 
 
 class _Map:
@@ -84,48 +87,60 @@ class _Map:
         self._ways: dict[_Ends, _Way] = {}
         # The exchanges that lead to the queues, or get their dead letters.
         self._known: dict[Exchange, None] = {}
+        # Exchanges whose own sources are known.
+        self._walked: set[Exchange] = set()
 
-    def add_queue(self, queue: Queue) -> None:
+    def add_queue(self, queue: Queue) -> Steps[None]:
         """Add a queue, and the exchanges that lead to it."""
-        for binding in queue.incoming:
-            self._way(binding.source, "queue", queue.name, binding.routing_key)
-        for source in dict.fromkeys(binding.source for binding in queue.incoming):
-            self._add_sources(source)
-        for exchange, count in queue.statistics.published_from.items():
+        paths: dict[Exchange, _Hop] = {}
+        for binding in list(queue.incoming):
+            source = binding.source
+            self._way(source, "queue", queue.name, binding.routing_key)
+            paths[source] = ("exchange", source.name, "queue", queue.name, "binding"), None
+        yield
+        # The first path to an exchange is a shortest one.
+        looked_at = 0
+        for target in (waiting := list(paths)):
+            is_new = target not in self._walked
+            self._walked.add(target)
+            for binding in list(target.incoming):
+                source = binding.source
+                if is_new:
+                    self._way(source, "exchange", target.name, binding.routing_key)
+                if source not in paths:
+                    paths[source] = ("exchange", source.name, "exchange", target.name, "binding"), target
+                    waiting.append(source)
+            looked_at += 1 + len(target.incoming)
+            if looked_at >= STEP:
+                looked_at = 0
+                yield
+        yield from self._count(queue, paths)
+        self._add_letters(queue)
+
+    def _count(self, queue: Queue, paths: dict[Exchange, _Hop]) -> Steps[None]:
+        """Add the messages of a queue to the ways on their paths.
+
+        An exchange that is not bound any more has no path.
+        """
+        counts = dict(queue.statistics.published_from)
+        for exchange, count in counts.items():
             if not exchange.name:
                 self._way(exchange, "queue", queue.name, queue.name)
-            for ends in self._path(exchange, queue):
-                self._ways[ends].messages += count
-        self._add_letters(queue)
+                self._ways["exchange", "", "queue", queue.name, "binding"].messages += count
+        # Those far from the queue come first, and add theirs to the next ones.
+        for number, (exchange, (ends, target)) in enumerate(reversed(paths.items())):
+            # Between two steps a new binding may have led there.
+            way = self._ways.get(ends)
+            if way is not None and exchange.name and (count := counts.get(exchange, 0)):
+                way.messages += count
+                if target is not None:
+                    counts[target] = counts.get(target, 0) + count
+            if number % STEP == 0:
+                yield
 
     def _way(self, source: Exchange, kind: str, name: str, key: str) -> None:
         self._known[source] = None
         self._ways.setdefault(("exchange", source.name, kind, name, "binding"), _Way()).keys[key] = None
-
-    def _add_sources(self, exchange: Exchange) -> None:
-        """Add the exchanges that are bound to an exchange, and so on."""
-        waiting, seen = [exchange], {exchange}
-        while waiting:
-            target = waiting.pop()
-            for binding in target.incoming:
-                self._way(binding.source, "exchange", target.name, binding.routing_key)
-                if binding.source not in seen:
-                    seen.add(binding.source)
-                    waiting.append(binding.source)
-
-    def _path(self, exchange: Exchange, queue: Queue) -> Iterable[_Ends]:
-        """Return the ways on the shortest path from an exchange to a queue; none if it is not bound any more."""
-        ends: _Ends = ("exchange", exchange.name, "queue", queue.name, "binding")
-        if ends in self._ways:
-            return [ends]
-        paths: dict[Exchange, list[_Ends]] = {}
-        for binding in queue.incoming:
-            paths[binding.source] = [("exchange", binding.source.name, "queue", queue.name, "binding")]
-        for target in (waiting := list(paths)):
-            for source in [binding.source for binding in target.incoming if binding.source not in paths]:
-                paths[source] = [("exchange", source.name, "exchange", target.name, "binding"), *paths[target]]
-                waiting.append(source)
-        return paths.get(exchange, [])
 
     def _add_letters(self, queue: Queue) -> None:
         name, key = queue.settings.dead_letter_exchange, queue.settings.dead_letter_routing_key

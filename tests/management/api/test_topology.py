@@ -43,6 +43,23 @@ def messages(answer: dict[str, Any]) -> dict[tuple[str, str], int]:
     return {(way["source"], way["destination"]): way["messages"] for way in answer["ways"]}
 
 
+def test_messages_are_counted_on_each_way_of_a_long_path(desk: Desk) -> None:
+    peer = desk.lab.connect()
+    for number in range(20):
+        peer.call(Exchange.Declare(exchange=f"e{number}", exchange_type="fanout"))
+        if number:
+            peer.call(Exchange.Bind(source=f"e{number}", destination=f"e{number - 1}"))
+    for queue in ("q", "other"):
+        peer.declare(queue)
+        peer.call(Queue.Bind(queue=queue, exchange="e0"))
+    for exchange in ("e19", "e19", "e7"):
+        peer.publish("", b"x", exchange=exchange)
+    found = messages(asked(desk))
+    assert found["e0", "q"] == found["e0", "other"] == 3
+    # Each hop counts what both queues got.
+    assert [found[f"e{number}", f"e{number - 1}"] for number in range(1, 20)] == [6] * 7 + [4] * 12
+
+
 def test_messages_are_counted_on_their_way(desk: Desk, peer: Peer) -> None:
     for _ in range(3):
         peer.publish("a", b"x", exchange="in")
