@@ -34,7 +34,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 
 import lmdb
 
-from amqp_broker.store import checkpoint, chunks, lock, pages
+from amqp_broker.store import address_space, checkpoint, chunks, lock, pages
 from amqp_broker.store.checkpoint import CHECKPOINT_FILE, Checkpoint
 from amqp_broker.store.seal import DamagedRecord, seal, unseal
 
@@ -51,8 +51,6 @@ LMDB_LOCK_FILE: Final = "lock.mdb"
 LMDB_LOCK_BYTES: Final = 8192
 LOCK_FILE: Final = "broker.lock"
 COMPACTING_FILE: Final = "data.mdb.compacting"
-# Address space, not disk: the file grows as needed.
-MAP_BYTES: Final = 1 << 40
 
 T = TypeVar("T")
 Tables: TypeAlias = Mapping[str, Any]
@@ -111,14 +109,14 @@ class Environment:
     lmdb: lmdb.Environment
     tables: Tables
 
-    def __init__(self, folder: Path, map_bytes: int = MAP_BYTES, *, is_lazy: bool = False) -> None:
+    def __init__(self, folder: Path, map_bytes: int | None = None, *, is_lazy: bool = False) -> None:
         """Open a store, or create one. Raise StoreError, and change nothing, if the folder cannot be used."""
         self.folder = folder
         # Held while a writing transaction begins or ends, and while the files are opened again.
         self.writing = threading.Lock()
         # Set if commits are lazy: flushed some time later.
         self.checkpoint: Checkpoint | None = None
-        self.map_bytes = map_bytes
+        self.map_bytes = address_space.map_bytes() if map_bytes is None else map_bytes
         try:
             with contextlib.ExitStack() as undo:
                 _make(folder, undo)
@@ -288,7 +286,8 @@ class ReadOnlyEnvironment(Environment):
         self._pin.abort()
 
 
-def _open(folder: Path, *, map_bytes: int = MAP_BYTES, **options: Any) -> lmdb.Environment:
+def _open(folder: Path, *, map_bytes: int | None = None, **options: Any) -> lmdb.Environment:
+    map_bytes = address_space.map_bytes() if map_bytes is None else map_bytes
     if options.get("lock", True):
         # Reading works in a folder that cannot be written.
         with contextlib.suppress(*((OSError,) if options.get("readonly") else ())):

@@ -11,13 +11,13 @@ from typing import Any, Final
 
 import lmdb
 
+from amqp_broker.store import address_space
 from amqp_broker.store.checkpoint import sync_folder
 from amqp_broker.store.environment import (
     DATA_FILE,
     FORMAT,
     FORMAT_KEY,
     LMDB_LOCK_FILE,
-    MAP_BYTES,
     NUMBER,
     TABLES,
     StoreInaccessible,
@@ -65,7 +65,7 @@ def rebuild(folder: Path) -> tuple[list[str], Path]:
 
 def _write(data: Path, new: Path, counts: dict[str, int]) -> Salvage:
     """Write a store with the records of a damaged file; count them by table. Raise StoreUnusable."""
-    with lmdb.open(str(new), map_size=MAP_BYTES, max_dbs=len(TABLES), mode=0o600) as store:
+    with lmdb.open(str(new), map_size=address_space.map_bytes(), max_dbs=len(TABLES), mode=0o600) as store:
         tables = {name: store.open_db(name.encode()) for name in TABLES}
         writing = _Writing(store, tables, counts)
         found = usable(data, lambda: salvage(data, TABLES, writing.put))

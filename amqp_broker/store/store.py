@@ -10,7 +10,8 @@ import lmdb
 
 from amqp_broker.broker.broker import Broker
 from amqp_broker.broker.operations import restoring
-from amqp_broker.store.environment import DATA_FILE, MAP_BYTES, Environment, StoreUnusable
+from amqp_broker.store import address_space
+from amqp_broker.store.environment import DATA_FILE, Environment, StoreUnusable
 from amqp_broker.store.flusher import Flusher
 from amqp_broker.store.journal import LmdbJournal
 from amqp_broker.store.mapping import Mapping
@@ -26,7 +27,8 @@ class Store:
     """
 
     def __init__(self, folder: Path, *, is_lazy: bool = False) -> None:
-        self.environment = Environment(folder, MAP_BYTES, is_lazy=is_lazy)
+        address_space.report()
+        self.environment = Environment(folder, is_lazy=is_lazy)
         self._mapping = Mapping(folder / DATA_FILE)
         self.journal = LmdbJournal(self.environment)
         self._writer: Writer | None = None
