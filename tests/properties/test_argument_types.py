@@ -17,6 +17,7 @@ from amqp_broker.broker.exchanges.types import exchange_types
 from amqp_broker.broker.portions import finished
 from amqp_broker.conformance import wire
 from amqp_broker.management.api_sections import all_endpoints
+from amqp_broker.management.documents.values import UNDEFINED
 from amqp_broker.management.http.request import Request
 from amqp_broker.management.metrics import exposition
 from amqp_broker.settings.profiles import PROFILES
@@ -220,7 +221,11 @@ def shown(desk: Desk) -> dict[str, tuple[Any, Any]]:
 
 def arguments_of(desk: Desk) -> dict[str, Any]:
     """Return the arguments of each queue. A time or a text that JSON has as another type may mean something else."""
-    return {name: arguments for name, (arguments, _) in shown(desk).items()}
+    # Infinity is null in JSON, and void after an import.
+    return {
+        name: {key: None if value == UNDEFINED else value for key, value in arguments.items()}
+        for name, (arguments, _) in shown(desk).items()
+    }
 
 
 def after_restart(desk: Desk) -> Desk:

@@ -106,7 +106,6 @@ class TopicTrie(Generic[T]):
             found.update(node.values)
         return found
 
-
     def _match_bits(self, key: list[str]) -> set[T]:
         bits = self._bits
         self.match_work = VISITED_MAX + self._count

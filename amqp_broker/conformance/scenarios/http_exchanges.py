@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pamqp.commands import Basic, Exchange, Queue
+
 from amqp_broker.conformance.lab import Lab, http_scenario
 
 SHOWN = "disable_stats=true&columns=name,vhost,type,durable,auto_delete,internal,arguments"
@@ -121,3 +123,16 @@ def the_default_exchange_cannot_be_bound(lab: Lab) -> None:
     lab.http("POST", bindings, {"routing_key": "k"})
     lab.http("GET", f"{bindings}?{BINDING}")
     lab.http("DELETE", f"{bindings}/{q}")
+
+
+@http_scenario
+def a_void_argument_is_shown(lab: Lab) -> None:
+    x = lab.name("x")
+    ch = lab.channel()
+    ch.call(Exchange.Declare, exchange=x, exchange_type="headers", durable=True, arguments={"n": None, "l": [None]})
+    q = lab.queue(durable=True)
+    ch.call(Queue.Bind, queue=q, exchange=x, arguments={"n": None, "t": {"n": None}})
+    ch.call(Basic.Consume, queue=q, consumer_tag="c", arguments={"n": None})
+    lab.http("GET", f"exchanges/{{vhost}}/{x}?columns=arguments")
+    lab.http("GET", f"exchanges/{{vhost}}/{x}/bindings/source?columns=arguments")
+    lab.http("GET", f"bindings/{{vhost}}/e/{x}/q/{q}?columns=arguments")

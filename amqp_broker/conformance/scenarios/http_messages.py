@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from pamqp.commands import Basic
+
 from amqp_broker.conformance.lab import Lab, http_scenario
 
 PUBLISH = "exchanges/{vhost}/amq.default/publish"
@@ -125,3 +127,23 @@ def a_get_of_a_missing_queue_is_not_found(lab: Lab) -> None:
 def a_publish_to_a_missing_exchange_is_not_found(lab: Lab) -> None:
     body = {"routing_key": "k", "payload": "1", "payload_encoding": "string", "properties": {}}
     lab.http("POST", f"exchanges/{{vhost}}/{lab.name('missing')}/publish", body)
+
+
+@http_scenario
+def a_void_header_is_shown(lab: Lab) -> None:
+    q = lab.queue(durable=True)
+    quorum = lab.queue("quorum", durable=True, arguments={"x-queue-type": "quorum"})
+    ch = lab.channel()
+    for queue in (q, quorum):
+        ch.publish(b"1", routing_key=queue, headers={"n": None, "l": [None, 1], "t": {"n": None, "b": False}})
+        lab.rest(queue)
+        _get(lab, queue, "ack_requeue_true")
+        _get(lab, queue)
+
+
+@http_scenario
+def a_void_header_is_published(lab: Lab) -> None:
+    q = lab.queue(durable=True)
+    _publish(lab, q, "1", headers={"n": None, "l": [None, 1], "t": {"n": None, "b": False}})
+    _get(lab, q, "ack_requeue_true")
+    lab.channel().call(Basic.Get, queue=q, no_ack=True)

@@ -14,7 +14,7 @@ from amqp_broker.broker.exchanges.exchange import Binding
 from amqp_broker.broker.operations import authorized
 from amqp_broker.broker.operations.authorized import NamedBinding, stripped
 from amqp_broker.broker.queues.queue import Queue
-from amqp_broker.management.documents.values import json_of
+from amqp_broker.management.documents.values import json_of_table
 from amqp_broker.management.http.answers import NO_CONTENT, Answer, not_found
 from amqp_broker.management.http.auth import MANAGEMENT
 from amqp_broker.management.http.endpoint import Endpoints
@@ -69,7 +69,7 @@ def binding_row(binding: Binding) -> dict[str, Any]:
         "destination": binding.destination.name,
         "destination_type": "queue" if isinstance(binding.destination, Queue) else "exchange",
         "routing_key": binding.routing_key,
-        "arguments": json_of(binding.arguments),
+        "arguments": json_of_table(binding.arguments),
         "properties_key": properties_key(binding),
     }
 

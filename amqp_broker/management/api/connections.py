@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from amqp_broker.management.api.channels import channel_row, is_there
 from amqp_broker.management.api.statistics import GARBAGE_COLLECTION, RATE, Statistics
-from amqp_broker.management.documents.values import json_of
+from amqp_broker.management.documents.values import json_of_table
 from amqp_broker.management.http.answers import NO_CONTENT, bad_request, not_found
 from amqp_broker.management.http.auth import MANAGEMENT, MONITORING, has_tag, require_owner
 from amqp_broker.management.http.endpoint import Endpoints
@@ -57,7 +57,7 @@ def octets_of(connection: Connection) -> dict[str, int]:
 
 def connection_row(connection: Connection, broker: Broker, statistics: Statistics) -> dict[str, Any]:
     """Return the row of a connection with statistics."""
-    properties = json_of(connection.client_properties)
+    properties = json_of_table(connection.client_properties)
     row = {
         "auth_mechanism": connection.mechanism,
         "channel_max": connection.channel_max,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from amqp_broker.broker.portions import Steps, emptying
 from amqp_broker.management.documents.disposable import Disposable
-from amqp_broker.management.documents.values import json_of
+from amqp_broker.management.documents.values import json_of_table
 from amqp_broker.management.http.auth import MANAGEMENT, MONITORING, has_tag
 from amqp_broker.management.http.endpoint import Endpoints
 from amqp_broker.management.http.request import Request
@@ -40,7 +40,7 @@ def consumer_row(consumer: Consumer, broker: Broker) -> dict[str, Any]:
         "ack_required": not consumer.no_ack,
         "active": consumer.is_active,
         "activity_status": consumer.activity_status,
-        "arguments": json_of(consumer.arguments),
+        "arguments": json_of_table(consumer.arguments),
         "channel_details": channel_details(consumer.connection, consumer.number, broker.node),
         "consumer_tag": consumer.tag,
         "exclusive": consumer.is_exclusive,

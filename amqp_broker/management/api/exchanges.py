@@ -13,7 +13,7 @@ from amqp_broker.broker.operations.authorized import stripped
 from amqp_broker.broker.portions import Steps
 from amqp_broker.management.api.consumers import channel_details
 from amqp_broker.management.api.statistics import Statistics, with_details
-from amqp_broker.management.documents.values import json_of
+from amqp_broker.management.documents.values import json_of_table
 from amqp_broker.management.http.answers import CREATED, NO_CONTENT, Answer, not_found
 from amqp_broker.management.http.auth import MANAGEMENT
 from amqp_broker.management.http.endpoint import Endpoints
@@ -47,7 +47,7 @@ class DeletionQuery(Struct):
 def basic_row(exchange: Exchange) -> dict[str, Any]:
     """Return the row of an exchange without statistics."""
     row: dict[str, Any] = {
-        "arguments": json_of(exchange.arguments),
+        "arguments": json_of_table(exchange.arguments),
         "auto_delete": exchange.is_auto_delete,
         "durable": exchange.is_durable,
         "internal": exchange.is_internal,

@@ -22,7 +22,7 @@ from amqp_broker.broker.queues.ownership import check_owner
 from amqp_broker.broker.queues.queue import Queue
 from amqp_broker.broker.vhost import VHost
 from amqp_broker.management.documents.properties import InvalidProperty, properties_of
-from amqp_broker.management.documents.values import SHORTSTR_BYTES_MAX, json_of, text_of
+from amqp_broker.management.documents.values import SHORTSTR_BYTES_MAX, json_of_table, text_of
 from amqp_broker.management.http.answers import (
     NO_CONTENT,
     Answer,
@@ -209,7 +209,7 @@ def message_row(
         "exchange": text_of(message.exchange),
         "routing_key": text_of(message.routing_key),
         "message_count": message_count,
-        "properties": {name: json_of(value) for name, value in properties.items()} if properties else [],
+        "properties": {name: json_of_table(value) for name, value in properties.items()} if properties else [],
         "payload": payload,
         "payload_encoding": used,
     }

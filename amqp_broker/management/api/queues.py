@@ -21,7 +21,7 @@ from amqp_broker.broker.queues.stream import StreamQueue
 from amqp_broker.broker.vhost import check_reserved
 from amqp_broker.management.api.consumers import channel_details, rows_of
 from amqp_broker.management.api.statistics import GARBAGE_COLLECTION, RATE, Statistics, iso_time, with_details
-from amqp_broker.management.documents.values import json_of
+from amqp_broker.management.documents.values import json_of_table
 from amqp_broker.management.http.answers import CREATED, NO_CONTENT, Answer, bad_request, bad_term, no_such, not_found
 from amqp_broker.management.http.auth import MANAGEMENT
 from amqp_broker.management.http.endpoint import Endpoints
@@ -79,7 +79,7 @@ SAMPLE_OF_ONE: Final = 1000
 def basic_row(queue: Queue, node: str) -> dict[str, Any]:
     """Return the row of a queue without statistics."""
     row: dict[str, Any] = {
-        "arguments": json_of(queue.arguments) if queue.arguments else {},
+        "arguments": json_of_table(queue.arguments) if queue.arguments else {},
         "auto_delete": queue.is_auto_delete,
         "durable": queue.is_durable,
         "exclusive": queue.owner is not None,

@@ -17,6 +17,8 @@ SHORTSTR_BYTES_MAX: Final = 255
 LONG_MIN: Final = -(1 << 63)
 LONG_MAX: Final = (1 << 63) - 1
 TIMESTAMP_MAX: Final = (1 << 64) - 1
+# Erlang's atom for void, as JSON.
+UNDEFINED: Final = "undefined"
 
 
 def table_of(value: Any) -> fields.Table:
@@ -34,6 +36,11 @@ def table_of(value: Any) -> fields.Table:
 def json_of(value: Any) -> Any:
     """Return a field, or a table of fields, as JSON; octets that are not UTF-8 become U+FFFD."""
     return nested.mapped(value, text_of, _json_of_leaf)
+
+
+def json_of_table(table: Any) -> Any:
+    """Return a table of fields as the JSON of RabbitMQ's API, in which void is the text "undefined"."""
+    return nested.mapped(table, text_of, lambda value: UNDEFINED if value is None else _json_of_leaf(value))
 
 
 def _json_of_leaf(value: Any) -> Any:
