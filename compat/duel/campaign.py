@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, MutableMapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
@@ -61,7 +61,6 @@ class Search:
         self._verdicts: dict[str, Verdict] = {}
         self._shrinks_until: float | None = None
         self._smallest: Verdict | None = None
-        self.smallest_program: Program = ()
         self._kind = ""
 
     def run(self, name: str, count: int, phases: tuple[Phase, ...]) -> Verdict | None:
@@ -95,7 +94,7 @@ class Search:
         if verdict is None:
             verdict = self._verdicts[key] = self._judge(program)
         if verdict.outcome == DIFFERS and (self._smallest is None or len(verdict.source) <= len(self._smallest.source)):
-            self._smallest, self.smallest_program = verdict, program
+            self._smallest = replace(verdict, program=program)
         return verdict
 
     def _judge(self, program: Program) -> Verdict:

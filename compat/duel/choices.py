@@ -199,12 +199,14 @@ _DEFINITIONS: list[tuple[dict[str, Any], int]] = [
     ({"expires": LONG_MS}, 1),
     ({"delivery-limit": 1}, 2),
     ({"overflow": "reject-publish", "max-length": 1}, 2),
+    ({"overflow": "drop-head"}, 1),
+    ({"overflow": "reject-publish"}, 1),
 ]
 DEFINITIONS = weighted(
     *_DEFINITIONS,
     ({"dead-letter-exchange": "", "dead-letter-routing-key": "{prefix}q1"}, 3),
     ({"dead-letter-exchange": "{prefix}x0"}, 2),
-    ({"alternate-exchange": "{prefix}x1"}, 2),
+    ({"alternate-exchange": "{prefix}x1"}, 4),
     ({"max-length": 1, "dead-letter-exchange": "", "dead-letter-routing-key": "{prefix}q1"}, 2),
     ({"unknown": 1}, 1),
     ({"max-length": "a"}, 1),
@@ -245,7 +247,8 @@ SHORT_LIMITS: st.SearchStrategy[dict[str, Any]] = weighted(
     )
 )
 REFUSING: st.SearchStrategy[dict[str, Any]] = weighted(
-    *(({"x-max-length": length, "x-overflow": "reject-publish"}, 1) for length in (1, 2, 3))
+    *(({"x-max-length": length, "x-overflow": "reject-publish"}, 2) for length in (1, 2, 3)),
+    ({"x-max-length": 1, "x-overflow": "reject-publish-dlx", **DEAD_LETTERS_TO_Q1}, 3),
 )
 PRIORITIZING: st.SearchStrategy[dict[str, Any]] = weighted(({"x-max-priority": 5}, 3), ({"x-max-priority": 2}, 1))
 PRIORITIES: st.SearchStrategy[dict[str, Any]] = weighted(
@@ -262,6 +265,14 @@ DYING: st.SearchStrategy[dict[str, Any]] = weighted(
     ({"x-dead-letter-exchange": ""}, 1),
     ({"x-dead-letter-exchange": X0}, 2),
 )
+# Of a second queue, whose dead letters are those of the first one again.
+DYING_AGAIN: st.SearchStrategy[dict[str, Any]] = weighted(
+    *(
+        ({"x-dead-letter-exchange": "", "x-dead-letter-routing-key": target, **more}, weight)
+        for target in (Q0, Q2)
+        for more, weight in (({}, 2), ({"x-max-length": 1}, 2), ({"x-message-ttl": 0}, 1))
+    )
+)
 COPIES: st.SearchStrategy[dict[str, Any]] = weighted(
     ({}, 4), ({"headers": {"CC": [Q1], "h": 1}}, 2), ({"headers": {"BCC": [Q1]}}, 1), ({"expiration": str(LONG_MS)}, 1)
 )
@@ -272,8 +283,10 @@ def permitted(arguments: dict[str, Any], kind: str) -> dict[str, Any]:
     """Return the arguments that a queue of this type may have."""
     if kind == "stream":
         return {}
-    return {name: value for name, value in arguments.items() if _is_permitted(name, kind)}
+    return {name: value for name, value in arguments.items() if _is_permitted(name, value, kind)}
 
 
-def _is_permitted(name: str, kind: str) -> bool:
-    return name != ("x-max-priority" if kind == "quorum" else "x-delivery-limit")
+def _is_permitted(name: str, value: Any, kind: str) -> bool:
+    if kind == "quorum":
+        return name != "x-max-priority" and value != "reject-publish-dlx"
+    return name != "x-delivery-limit"

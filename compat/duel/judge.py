@@ -72,6 +72,8 @@ class Verdict:
     theirs: Lines = field(default_factory=list)
     ours: Lines = field(default_factory=list)
     source: str = ""
+    # A program that differs, made small.
+    program: Program = ()
     # Of a program that agrees, all windows, unless something is left out of them.
     windows: list[Lines] = field(default_factory=list)
 

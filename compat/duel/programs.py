@@ -27,10 +27,10 @@ Make = Callable[[Draw, At], Step]
 Options = Mapping[str, Any]
 
 
-def _declare_queue(draw: Draw, at: At, queue: str | None = None) -> Step:
+def _declare_queue(draw: Draw, at: At) -> Step:
     kind = draw(choices.KINDS)
-    odd = draw(choices.ODD_ARGUMENTS) if queue is None and draw(choices.SELDOM) else {}
-    return _declaration(draw, at, draw(choices.QUEUES) if queue is None else queue, kind, odd)
+    odd = draw(choices.ODD_ARGUMENTS) if draw(choices.SELDOM) else {}
+    return _declaration(draw, at, draw(choices.QUEUES), kind, odd)
 
 
 def _declaration(draw: Draw, at: At, queue: str, kind: str, certain: Options) -> Step:
@@ -101,7 +101,10 @@ def _policy(draw: Draw, at: At) -> Step:
     definition = draw(choices.OPERATOR_DEFINITIONS if is_operators else choices.DEFINITIONS)
     # Octets are not limited in streams, which RabbitMQ shortens by whole segments only.
     apply_to = "quorum_queues" if "max-length-bytes" in definition else draw(choices.APPLY_TO)
-    body = {"pattern": draw(choices.PATTERNS), "definition": definition, "apply-to": apply_to}
+    pattern = draw(choices.PATTERNS)
+    if "alternate-exchange" in definition:
+        apply_to, pattern = "all", "^{prefix}"
+    body = {"pattern": pattern, "definition": definition, "apply-to": apply_to}
     # No two are equal: RabbitMQ takes any of equal ones.
     return Http("PUT", path, {**body, "priority": number + 2 * draw(choices.HALF)})
 
@@ -218,12 +221,13 @@ _HTTP = (_policy, _http_publish, _http_get, _http_counts, _permissions, _topic_p
 
 @dataclass(frozen=True)
 class Theme:
-    """A subject of programs: some steps are frequent. The first queue and the messages have certain values."""
+    """A subject of programs: some steps are frequent. The first queues and the messages have certain values."""
 
     # The factors of the makers' weights.
     more: Mapping[Make, int] = field(default_factory=dict)
     kind: str = ""
     arguments: st.SearchStrategy[dict[str, Any]] = choices.NOTHING
+    arguments_of_q1: st.SearchStrategy[dict[str, Any]] = choices.NOTHING
     properties: st.SearchStrategy[dict[str, Any]] = choices.PROPERTIES
     # Few publishes go to queues directly.
     is_routing: bool = False
@@ -261,12 +265,19 @@ THEMES = choices.weighted(
     (Theme({_policy: 3, _settle: 2}, arguments=choices.SHORT_LIMITS), 3),
     (Theme({_recover: 2}, arguments=choices.PRIORITIZING, properties=choices.PRIORITIES), 2),
     (Theme({_settle: 3, _get: 2}, arguments=choices.DYING, properties=choices.COPIES), 5),
+    (
+        Theme({_settle: 3, _get: 3, _publish: 2}, arguments=choices.DYING, arguments_of_q1=choices.DYING_AGAIN),
+        2,
+    ),
     (Theme({_consume: 2, _cancel: 3, _end: 2, _close_channel: 2}, arguments=choices.SINGLE), 1),
     (Theme({_tx_select: 5, _tx_commit: 5, _tx_rollback: 5, _recover: 2}), 1),
     (Theme({_tx_select: 8, _tx_commit: 8}, arguments=choices.REFUSING), 1),
+    (Theme({_settle: 2}, arguments=choices.REFUSING), 1),
     (Theme({_wait: 15}, properties=choices.EXPIRING_PRIORITIES, steps_max=TIMED_MAX), 1),
     (Theme({**_ROUTING, _delete_exchange: 3}, is_routing=True), 2),
     (Theme({_policy: 10, _wait: 4}, needs_http=True, steps_max=TIMED_MAX), 1),
+    (Theme({_policy: 12, _declare_exchange: 2}, is_routing=True, needs_http=True), 1),
+    (Theme({_http_counts: 8, _purge: 3, _settle: 2}, needs_http=True, steps_max=TIMED_MAX), 1),
     (Theme({_consume: 2, _cancel: 2}, kind="stream"), 1),
     (
         Theme(
@@ -307,8 +318,8 @@ def _without_delayed_retries(step: Step) -> Step:
 
 
 def _declared(draw: Draw, at: At, queue: str, theme: Theme) -> Step:
-    """Return the declaration of a queue at the beginning; the first one is of the theme."""
-    if queue != choices.Q0:
-        return _declare_queue(draw, at, queue)
-    kind = theme.kind or draw(choices.KINDS)
-    return _declaration(draw, at, queue, kind, choices.permitted(draw(theme.arguments), kind))
+    """Return the declaration of a queue at the beginning."""
+    is_first = queue == choices.Q0
+    kind = theme.kind if is_first and theme.kind else draw(choices.KINDS)
+    arguments = draw(theme.arguments if is_first else theme.arguments_of_q1)
+    return _declaration(draw, at, queue, kind, choices.permitted(arguments, kind))

@@ -61,6 +61,16 @@ def test_a_difference_may_stay_in_its_own_case_only(
     assert is_allowed(program, theirs, ours, "4.3") is is_free
 
 
+def test_a_quorum_queue_of_rabbitmq_3_10_may_sort_headers() -> None:
+    theirs = ["a1     headers={b: I1, t: F{x: A[I1]}, z: V} body=b'1'", "q0: 0 ready"]
+    ours = ["a1     headers={z: V, t: F{x: A[I1]}, b: I1} body=b'1'", "q0: 0 ready"]
+    assert is_allowed(declared(x_queue_type="quorum"), theirs, ours, "3.13")
+    assert not is_allowed(declared(x_queue_type="quorum"), theirs, ours, "4.0")
+    assert not is_allowed(PLAIN, theirs, ours, "3.13")
+    assert not is_allowed(declared(x_queue_type="quorum"), theirs, [ours[0].replace("I1", "I2"), ours[1]], "3.13")
+    assert not is_allowed(declared(x_queue_type="quorum"), theirs, [ours[0], "q0: 1 ready"], "3.13")
+
+
 def test_the_header_cc_of_a_stream_is_left_out_with_the_offset() -> None:
     line = "lab     headers={CC: A[S'q1'], h: I1, x-stream-offset: l3} body=b'1'"
     assert normalized(line, "3.13") == "lab     headers={h: I1} body=b'1'"
