@@ -11,7 +11,7 @@ from pamqp import commands
 
 from amqp_broker.server.committing import WAITING_BYTES_MAX
 from amqp_broker.settings.settings import FULL, OS
-from amqp_broker.store import store
+from amqp_broker.store import address_space
 from amqp_broker.store.writer import Writer
 from tests.client import Client
 from tests.peer import publish_bytes, show
@@ -84,7 +84,7 @@ def assert_goes_on(running: RunningServer, publisher: Client, confirmed: int) ->
 def test_a_full_map_is_drained_and_filled_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, store_sync: str
 ) -> None:
-    monkeypatch.setattr(store, "MAP_BYTES", 4 * MIB)
+    monkeypatch.setattr(address_space, "MAP_BYTES", 4 * MIB)
     with (
         RunningServer(ephemeral=False, data_dir=str(tmp_path), store_sync=store_sync) as running,
         open_publisher(running) as publisher,
@@ -96,7 +96,7 @@ def test_a_full_map_is_drained_and_filled_again(
 
 
 def test_confirmed_messages_survive_a_full_map_and_a_restart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store, "MAP_BYTES", 4 * MIB)
+    monkeypatch.setattr(address_space, "MAP_BYTES", 4 * MIB)
     with RunningServer(ephemeral=False, data_dir=str(tmp_path)) as running, open_publisher(running) as publisher:
         confirmed = publish_until_blocked(publisher)
     monkeypatch.undo()
