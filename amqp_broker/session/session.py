@@ -242,23 +242,30 @@ class Session(ClientConnection[VHost, Channel]):
         if self._work >= WORK_MAX and not self.is_working and self.state is RUNNING:
             self.is_working = True
             self.follow_blocks()
-            self.broker.undrained.append(self._on_worked)
+            self.broker.undrained.append(self._read_on)
 
     def _on_worked(self) -> None:
+        if self.is_working:
+            # Later steps may have changed definitions.
+            self.gate.hold(self.broker.journal.last_used_batch)
+            self._read_on()
+
+    def _read_on(self) -> None:
         if not self.is_working:
             # The connection has ended meanwhile.
             return
         self.is_working = False
-        self.gate.hold(self.broker.journal.last_used_batch)
         self.follow_blocks()
         self.reader.end_hold()
         self.receive(b"", self.broker.now)
 
     @property
     def status(self) -> str:
-        if self.state not in (RUNNING, BLACK_HOLE) or not (self.broker.alarms or self.is_blocked):
+        # Work in steps, and a rest for the sake of others, are no blocks.
+        is_blocked = self.is_blocked and not self.is_working
+        if self.state not in (RUNNING, BLACK_HOLE) or not (self.broker.alarms or is_blocked):
             return str(self.state)
-        return "blocked" if self.is_blocked else "blocking"
+        return "blocked" if is_blocked else "blocking"
 
     # Time
 

@@ -83,6 +83,7 @@ def test_others_are_served_between_publishes(make: Callable[[Peer], Messages]) -
     peer.send_bytes(b"".join(messages))
     assert 0 < queue.ready_count < len(messages)
     assert peer.session.is_blocked
+    assert peer.session.status == "running"
     assert lab.connect().declare("other").queue == "other"
     turns = 1
     while lab.broker.drain_on():

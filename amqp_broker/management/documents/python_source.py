@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -30,7 +31,9 @@ def source(value: Any) -> str:
     if isinstance(value, int):
         return repr(int(value))
     if isinstance(value, float):
-        return repr(float(value))
+        if math.isnan(value):
+            raise InvalidParameter("a test cannot expect NaN, which does not equal itself")
+        return repr(float(value)) if math.isfinite(value) else f"float('{float(value)}')"
     if isinstance(value, Mapping):
         return "{" + ", ".join(f"{source(key)}: {source(one)}" for key, one in value.items()) + "}"
     if isinstance(value, list | tuple):

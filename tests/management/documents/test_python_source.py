@@ -37,7 +37,12 @@ def test_times_and_decimals_are_values_of_the_client() -> None:
     }
 
 
-@pytest.mark.parametrize("value", [Timestamp(2**63), "\udcff", {1, 2}], ids=repr)
+@pytest.mark.parametrize("value", [float("inf"), float("-inf")])
+def test_infinity_is_an_expression_without_imports(value: float) -> None:
+    assert eval(source({"h": value}), {}) == {"h": value}
+
+
+@pytest.mark.parametrize("value", [Timestamp(2**63), "\udcff", {1, 2}, float("nan")], ids=repr)
 def test_other_values_are_refused(value: Any) -> None:
     with pytest.raises(InvalidParameter):
         source([value])
