@@ -87,10 +87,10 @@ def use_badly(node: Node) -> None:
 
 
 def logs_connections(node: Node) -> bool:
-    """Return whether the log has lines about a new connection."""
+    """Return whether the log has lines about a new connection. The one about its end is the last."""
     before = len(node.output)
     node.connect("logged").close()
-    return bool(soon(lambda: "connection" in node.output[before:], True))
+    return bool(soon(lambda: "closing AMQP connection" in node.output[before:], True))
 
 
 def frame_max(node: Node) -> int:
