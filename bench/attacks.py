@@ -190,8 +190,8 @@ class Waits(NamedTuple):
     is_over: bool
 
 
-def measure(attack: Attack, subject: Subject, folder: Path) -> Waits:
-    """Attack a new broker."""
+def measure(attack: Attack, subject: Subject, folder: Path) -> Waits | None:
+    """Attack a new broker. Return None if the attack's queues and bindings take too long."""
     broker = subject.make(folder / f"{subject.name}-{attack.name}".replace(" ", "-"))
     assert isinstance(broker, BrokerProcess)
     broker.start()
@@ -201,9 +201,12 @@ def measure(attack: Attack, subject: Subject, folder: Path) -> Waits:
         broker.kill()
 
 
-def _attack(attack: Attack, broker: BrokerProcess) -> Waits:
+def _attack(attack: Attack, broker: BrokerProcess) -> Waits | None:
     helper, attacker = RawClient(broker), RawClient(broker)
-    attack.prepare(helper, attacker)
+    try:
+        attack.prepare(helper, attacker)
+    except TimeoutError:
+        return None
     Thread(target=helper.drop_all, daemon=True).start()
     data = attack.data()
     innocent = pika.BlockingConnection(pika.URLParameters(broker.url + "?heartbeat=0")).channel()
@@ -259,7 +262,9 @@ def main(words: Sequence[str] | None = None) -> None:
                 print(f"| {attack.title} | " + " | ".join(cells) + " |", flush=True)
 
 
-def _cell(waits: Waits) -> str:
+def _cell(waits: Waits | None) -> str:
+    if waits is None:
+        return f"not prepared after {PATIENCE_S:.0f} s"
     text = f"{waits.p99_ms:.1f}, {waits.longest_ms:.0f}, {waits.growth_mb:+.0f} MB"
     return text if waits.is_over else f"{text}; not over after {PATIENCE_S:.0f} s"
 

@@ -13,5 +13,6 @@ from bench.subjects import amqp_broker
 )
 def test_an_innocent_client_is_served_until_the_attack_is_over(tmp_path: Path, attack: Attack) -> None:
     waits = measure(attack, amqp_broker(), tmp_path)
+    assert waits is not None
     assert waits.is_over
     assert 0 < waits.p99_ms <= waits.longest_ms
