@@ -59,7 +59,7 @@ class RawClient:
         self.wait_for(answer)
 
     def wait_for(self, kind: type[base.Frame], count: int = 1) -> None:
-        """Read until so many methods of this kind have come. Raise TimeoutError."""
+        """Read until this number of methods of this kind have come. Raise TimeoutError."""
         while True:
             at = 0
             while len(self._read) - at >= 8 and len(self._read) - at >= 8 + (

@@ -49,7 +49,7 @@ PENDING_MAX = 4096
 
 # The work (`Session.spend`) of a publish that needs more than a plain push, and of one whose route is not known.
 PUBLISH_WORK: Final = 16
-NEW_ROUTE_WORK: Final = 64
+NEW_ROUTE_WORK: Final = 24
 
 NO_ROUTE: Final = 312
 # The pseudo-queue for direct replies as a short string.

@@ -109,7 +109,8 @@ class Channel(ClientChannel[VHost]):
             route.only_queue.push(message)
         else:
             route.push(message, traits.expiration_ms)
-            self.spend(len(route.queues), content)
+            if route.only_queue is None:
+                self.spend(len(route.queues), content)
         if self.mode and self.publish_count == self.scheduled_count:
             self.gate.confirming.append(self)
         self.publish_count += 1
@@ -125,7 +126,8 @@ class Channel(ClientChannel[VHost]):
         assert isinstance(recorder, Recorder)
         message = recorder.publish(route, self, content, traits.is_persistent)
         route.push(message, traits.expiration_ms)
-        self.spend(len(route.queues), content)
+        if route.only_queue is None:
+            self.spend(len(route.queues), content)
         if self.mode and self.publish_count == self.scheduled_count:
             self.gate.confirming.append(self)
         number = self.publish_count = self.publish_count + 1

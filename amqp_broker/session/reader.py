@@ -77,7 +77,8 @@ class FrameReader:
         if reads is NOTHING:
             return
         if self._pending:
-            self._pending.append(data)
+            if data:
+                self._pending.append(data)
             self._pending_bytes += len(data)
             if self._pending_bytes < self._needed_bytes:
                 return
@@ -249,7 +250,8 @@ class FrameReader:
                         continue
                     sorter = traits.sorter
                     channel.publish(route, content if sorter is None else sorter.sort(content), traits)
-                    if session.is_working:
+                    is_narrow = route.only_queue is not None
+                    if not is_narrow and session.is_working:
                         self._needed_bytes = HELD_BYTES
                         return at
                     step = tail - start
@@ -265,7 +267,7 @@ class FrameReader:
                             and data.startswith(head, at)
                             and data[at + step - 1] == FRAME_END
                             and routes.get(payload) is route
-                            and not session.is_working
+                            and (is_narrow or not session.is_working)
                         ):
                             at += step
                             content = data[at - content_bytes : at]

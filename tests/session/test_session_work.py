@@ -36,7 +36,7 @@ def of_large_bodies(peer: Peer) -> Messages:
 
 def of_new_keys(peer: Peer) -> Messages:
     bind(peer, "amq.topic", ["#"])
-    return [publish_bytes(f"k{number}", exchange="amq.topic", message=b"%d" % number) for number in range(COUNT)]
+    return [publish_bytes(f"k{number}", exchange="amq.topic", message=b"%d" % number) for number in range(3 * COUNT)]
 
 
 def that_many_patterns_match_halfway(peer: Peer) -> Messages:

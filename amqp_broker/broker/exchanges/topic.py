@@ -27,6 +27,8 @@ T = TypeVar("T")
 
 # Nodes that a match in the trie may visit, besides one for each binding.
 VISITED_MAX: Final = 2048
+# Nodes at one word of a key that are not counted.
+FEW: Final = 8
 
 
 class _Node(Generic[T]):
@@ -46,7 +48,7 @@ class TopicTrie(Generic[T]):
     def __init__(self) -> None:
         self._root: _Node[T] = _Node(False)
         self._count = 0
-        # The work of the last match: nodes that it visited, or sixteen places of patterns as bits.
+        # The work of the last match: nodes that it visited where they were many, or sixteen places of patterns as bits.
         self.match_work = 0
         # The patterns as bits, if a key needed them since the last change.
         self._bits: TopicBits[T] | None = None
@@ -82,11 +84,12 @@ class TopicTrie(Generic[T]):
     def match(self, routing_key: str) -> set[T]:
         """Return the values of all patterns that match."""
         nodes = _with_hashes([self._root])
-        key, left = words(routing_key), VISITED_MAX + self._count
+        key, visited = words(routing_key), 0
         for word in key:
-            left -= len(nodes)
-            if left < 0:
-                return self._match_bits(key)
+            if len(nodes) > FEW:
+                visited += len(nodes)
+                if visited > VISITED_MAX + self._count:
+                    return self._match_bits(key)
             reached: list[_Node[T]] = []
             # In a key, the words * and # have no special meaning.
             is_plain = word not in ("*", "#")
@@ -100,7 +103,7 @@ class TopicTrie(Generic[T]):
                     if (child := children.get("*")) is not None:
                         reached.append(child)
             nodes = _with_hashes(reached)
-        self.match_work = VISITED_MAX + self._count - left
+        self.match_work = visited
         found: set[T] = set()
         for node in nodes:
             found.update(node.values)
@@ -159,7 +162,8 @@ class TopicExchange(Exchange):
     def match(self, routing_key: str, headers: fields.Table) -> Collection[Destination]:
         trie = self._trie
         found = trie.match(routing_key)
-        self.match_work += trie.match_work
+        if trie.match_work:
+            self.match_work += trie.match_work
         return found
 
     def _index(self, binding: Binding) -> None:
