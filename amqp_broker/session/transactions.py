@@ -42,8 +42,7 @@ class Transaction:
 
     def roll_back(self, channel: Channel) -> None:
         """Make settled deliveries unacked again, under their tags, and forget the publishes."""
-        settled = self.settled()
-        channel.put_back(settled)
+        channel.put_back(self.settled())
         channel.session.spend(len(channel.unacked))
         if channel.deadlines is not None:
             channel.deadlines.resume()

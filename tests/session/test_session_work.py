@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from pamqp import base, frame
-from pamqp.commands import Basic, Confirm, Queue, Tx
+from pamqp.commands import Basic, Confirm, Exchange, Queue, Tx
 
 from amqp_broker.session.session import WORK_MAX
 from tests.peer import Lab, Peer, publish_bytes
@@ -46,12 +46,18 @@ def that_many_patterns_match_halfway(peer: Peer) -> Messages:
     return [publish_bytes(key, exchange="amq.topic", message=b"%d" % number) for number, key in enumerate(keys)]
 
 
-def that_many_bindings_are_tried_for(peer: Peer) -> Messages:
+def that_many_bindings_are_tried_for(peer: Peer, exchange: str = "amq.headers") -> Messages:
+    bind(peer, exchange, [""], h=1)
     for number in range(200):
-        bind(peer, "amq.headers", [""], **{"x-match": "any", "h": number, "all": 1})
-    return [
-        publish_bytes("", exchange="amq.headers", message=b"%d" % number, headers={"all": 1}) for number in range(COUNT)
-    ]
+        bind(peer, exchange, [""], **{"x-match": "any", "i": number, "j": number})
+    return [publish_bytes("", exchange=exchange, message=b"%d" % number, headers={"h": 1}) for number in range(COUNT)]
+
+
+def that_many_bindings_of_a_delayed_exchange_are_tried_for(peer: Peer) -> Messages:
+    peer.call(
+        Exchange.Declare(exchange="x", exchange_type="x-delayed-message", arguments={"x-delayed-type": "headers"})
+    )
+    return that_many_bindings_are_tried_for(peer, "x")
 
 
 def bind(peer: Peer, exchange: str, keys: list[str], **arguments: Any) -> None:
@@ -71,6 +77,7 @@ def bind(peer: Peer, exchange: str, keys: list[str], **arguments: Any) -> None:
         of_new_keys,
         that_many_patterns_match_halfway,
         that_many_bindings_are_tried_for,
+        that_many_bindings_of_a_delayed_exchange_are_tried_for,
     ],
 )
 def test_others_are_served_between_publishes(make: Callable[[Peer], Messages]) -> None:

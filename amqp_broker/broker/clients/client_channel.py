@@ -41,8 +41,9 @@ class ClientChannel(Generic[V_co]):
     count when another route follows (`take_route`), or when counts are collected.
     """
 
-    # By delivery tag, in ascending order. None has this tag or an earlier one.
+    # By delivery tag, in ascending order.
     unacked: dict[int, Delivery]
+    # No unacked delivery has this tag or a lower one.
     settled_until: int
 
     def __init__(self, vhost: V_co, number: int) -> None:

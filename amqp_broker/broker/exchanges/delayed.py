@@ -100,7 +100,11 @@ class DelayedExchange(Exchange):
             return ()
         delay_ms = delay_of(headers)
         if not 0 < delay_ms <= DELAY_MS_MAX:
-            return self._inner.destinations(routing_keys, headers, message)
+            inner = self._inner
+            inner.match_work = 0
+            found = inner.destinations(routing_keys, headers, message)
+            self.match_work += inner.match_work
+            return found
         self.keep_back(message, self._vhost.broker.now + delay_ms)
         return ()
 
