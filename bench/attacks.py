@@ -78,8 +78,9 @@ class RawClient:
 
     def do(self, *methods: base.Frame) -> None:
         """Send methods that have no answers, and wait until they are done."""
-        self.socket.sendall(marshalled(*methods))
-        self.call(commands.Basic.Qos(), commands.Basic.QosOk)
+        # In one write: a second one would wait for the system's acknowledgement of the first.
+        self.socket.sendall(marshalled(*methods, commands.Basic.Qos()))
+        self.wait_for(commands.Basic.QosOk)
 
     def drop_all(self) -> None:
         """Read on without looking, until the connection ends."""
