@@ -79,6 +79,7 @@ class Lab:
         while (deadline := timers.next_deadline()) is not None and deadline <= end:
             self.now = max(self.now, deadline)
             self.broker.tick(self.now)
+            self.broker.end_turn()
         self.now = end
 
     def drain(self) -> None:
@@ -99,6 +100,7 @@ class Peer:
 
     def send_bytes(self, data: bytes) -> None:
         self.session.receive(data, self.lab.now)
+        self.lab.broker.end_turn()
 
     def send(self, *methods: base.Frame, channel: int = 1) -> None:
         """Send methods in one read."""
@@ -165,6 +167,7 @@ class Peer:
     def disconnect(self) -> None:
         """The socket is lost."""
         self.session.connection_lost(self.lab.now)
+        self.lab.broker.end_turn()
 
     # Replies to the client
 

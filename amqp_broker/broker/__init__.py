@@ -10,7 +10,9 @@ in tests, both are the same heap. A regular expression from a user is the one ex
 an argument: it has 20 ms of CPU per name, and does not match afterwards (`admin/patterns.py`).
 
 **Backlogs.** A long backlog is delivered in drain batches, so that other clients have their turn. `Broker.drain_on`
-runs the next batch of each backlog in `Broker.undrained`: of queues, and of exchanges with many due messages.
+runs the next batch of each backlog in `Broker.undrained`: of queues, and of exchanges with many due messages. The
+work of a turn is counted (`Broker.work`). Beyond `WORK_MAX`, the next turn goes on with all that can wait: with
+messages that a queue gives up (`GivingUpQueue`), and with the rest of a read (`Session.spend`).
 
 **Counting.** The hot path counts two things: a channel its publishes, a consumer its deliveries. Everything else is
 derived. Publishes are counted as runs on the same `Route`; when a run ends, its length goes to the route, and from

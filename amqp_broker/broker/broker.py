@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
@@ -31,11 +31,10 @@ from amqp_broker.broker.logins import Logins
 from amqp_broker.broker.observe.event_log import EventLogs
 from amqp_broker.broker.observe.events import Events, internal_exchanges
 from amqp_broker.broker.observe.recorder import MessageNumbers
-from amqp_broker.broker.portions import Steps, finished
+from amqp_broker.broker.portions import WORK_MAX, Steps, finished
 from amqp_broker.broker.queues.backlog_queue import FREED_MAX
 from amqp_broker.broker.queues.classic import ClassicQueue
-from amqp_broker.broker.queues.kept_dead_letters import RETRY_MS
-from amqp_broker.broker.routing.dead_letter import dead_letter
+from amqp_broker.broker.routing.dead_lettering import DeadLettering
 from amqp_broker.broker.runtime_parameters import Component, GlobalParameters
 from amqp_broker.broker.timers import Timers
 from amqp_broker.broker.users import Users
@@ -86,6 +85,8 @@ class Broker:
         # Consumers that may take again, because some of their messages were settled. They are resumed at the end of the
         # read, or before what depends on their taking. The list is never replaced: sessions share it.
         self.freed_consumers: list[Consumer] = []
+        # The work of this turn of the loop, as far as it is counted. From `WORK_MAX` on, others are served before more.
+        self.work = 0
         # The work of finding queues that no session has counted yet.
         self.routing_work = 0
         # The time that the server last passed in (ms since the epoch).
@@ -114,8 +115,7 @@ class Broker:
         self.message_numbers = MessageNumbers(lambda: self.now_us())
         # To call when the current turn of the loop ends.
         self.turn_ends: list[Callable[[], None]] = []
-        self._dead_letters: deque[tuple[Queue, Message, str, KeptDeadLetter | None]] = deque()
-        self._is_dead_lettering = False
+        self.dead_lettering: DeadLettering = DeadLettering(self)
         # Set when a message waits for the full socket of a consumer that would have taken it; the server then slows
         # the publisher down.
         self.is_congested = False
@@ -135,9 +135,11 @@ class Broker:
 
     def end_turn(self) -> None:
         """Do what is due at the end of a turn of the loop."""
-        ends, self.turn_ends = self.turn_ends, []
-        for end in ends:
-            end()
+        self.work = 0
+        if self.turn_ends:
+            ends, self.turn_ends = self.turn_ends, []
+            for end in ends:
+                end()
 
     def tick(self, now: int) -> None:
         """Set the time, and run the timers that are due."""
@@ -358,43 +360,19 @@ class Broker:
 
     def dead_letter(self, queue: Queue, message: Message, reason: str, kept: KeptDeadLetter | None = None) -> None:
         """Dead-letter a message, and then those that it displaces from its targets, without recursion."""
-        self._dead_letters.append((queue, message, reason, kept))
-        if not self._is_dead_lettering:
-            self._is_dead_lettering = True
-            self._route_dead_letters()
+        self.dead_lettering.add(queue, message, reason, kept)
 
-    @contextmanager
-    def dead_letters_held(self, *, serves_freed: bool = True) -> Iterator[None]:
+    @property
+    def is_routing_dead_letters(self) -> bool:
+        """True while a dead letter goes to its targets, which may give up messages, too."""
+        return self.dead_lettering.is_routing
+
+    def dead_letters_held(self, *, serves_freed: bool = True) -> AbstractContextManager[None]:
         """Hold dead letters until the end of the block, and until freed consumers have been served.
 
         In RabbitMQ they reach a queue when it has done all that a publish or a settlement brings about.
         """
-        is_outermost = not self._is_dead_lettering
-        self._is_dead_lettering = True
-        try:
-            yield
-        finally:
-            if is_outermost:
-                if serves_freed and self._dead_letters:
-                    self.resume_freed_consumers()
-                self._route_dead_letters()
-
-    def _route_dead_letters(self) -> None:
-        try:
-            while self._dead_letters:
-                self._route_dead_letter(*self._dead_letters.popleft())
-        finally:
-            self._is_dead_lettering = False
-
-    def _route_dead_letter(self, queue: Queue, message: Message, reason: str, kept: KeptDeadLetter | None) -> None:
-        vhost = self.vhosts[queue.vhost.name]
-        if kept is None:
-            dead_letter(vhost, queue, message, reason, self.now)
-            return
-        taken_by, is_done = dead_letter(vhost, queue, message, reason, kept.died_at_ms, kept.taken_by)
-        kept.taken_by = {*kept.taken_by, *taken_by}
-        kept.retry_at_ms = self.now + RETRY_MS
-        kept.on_routed(kept, is_done)
+        return self.dead_lettering.held(serves_freed=serves_freed)
 
     # Backlogs
 
@@ -419,6 +397,8 @@ class Broker:
                 next(steps)
             except StopIteration:
                 return True
+            if self.work >= WORK_MAX:
+                break
 
         def do_next_batch() -> None:
             if self.do_in_batches(steps, on_done) and on_done is not None:
@@ -438,12 +418,14 @@ class Broker:
                 consumer.queue.resume(consumer)
 
     def drain_on(self) -> bool:
-        """Handle the next batch of each backlog; return whether any is left."""
-        undrained, self.undrained = iter(self.undrained), []
+        """Handle the next batch of each backlog, as far as this turn has time; return whether any is left."""
+        undrained, self.undrained, self.work = iter(self.undrained), [], 0
         try:
             for drain_next_batch in undrained:
                 drain_next_batch()
+                if self.work >= WORK_MAX:
+                    break
         finally:
-            # After an error the others wait for the next call.
-            self.undrained += undrained
+            # The others come first in the next turn, also after an error.
+            self.undrained[:0] = undrained
         return bool(self.undrained)

@@ -90,8 +90,7 @@ class FlushCycle:
     def flush(self) -> None:
         """Write the output of sessions, and do the work that was put off."""
         dirty, transports, broker, ticking = self.dirty, self.transports, self.broker, self.ticking
-        if broker.turn_ends:
-            broker.end_turn()
+        broker.end_turn()
         while dirty:
             session = dirty.pop()
             transport = transports.get(session)

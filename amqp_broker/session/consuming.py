@@ -23,6 +23,7 @@ from amqp_broker.session.succession import succeed
 from amqp_broker.session.topology_methods import queue_name, require
 
 if TYPE_CHECKING:
+    from amqp_broker.broker.portions import Steps
     from amqp_broker.session.channel import Channel
     from amqp_broker.session.session import Session
 
@@ -289,19 +290,38 @@ def cancel(channel: Channel, method: commands.Basic.Cancel) -> None:
         channel.session.send(channel.number, commands.Basic.CancelOk(method.consumer_tag))
 
 
-def get(channel: Channel, method: commands.Basic.Get) -> None:
+def get(channel: Channel, method: commands.Basic.Get) -> Steps[None] | None:
     session = channel.session
     name = queue_name(channel, method.queue)
     require(channel, "read", "queue", name)
     queue = channel.vhost.queue(name, session)
     queue.use()
-    if not queue.has_deadlines:
-        _get(channel, queue, no_ack=method.no_ack)
-        return
+    if _get_now(channel, queue, no_ack=method.no_ack):
+        return None
+    return _get_later(channel, queue, no_ack=method.no_ack)
+
+
+def _get_now(channel: Channel, queue: Queue, *, no_ack: bool) -> bool:
+    """Answer a basic.get, unless the queue serves nothing at the moment: then return False."""
+    if not queue.holds and not queue.has_deadlines:
+        _get(channel, queue, no_ack=no_ack)
+        return True
     # Dead letters of messages that have expired follow the answer, and its count is without those that return.
-    with session.broker.dead_letters_held(serves_freed=False):
-        _get(channel, queue, no_ack=method.no_ack)
+    with channel.session.broker.dead_letters_held(serves_freed=False):
         queue.expire()
+        if queue.holds and not queue.is_deleted:
+            return False
+        _get(channel, queue, no_ack=no_ack)
+        queue.expire()
+    return True
+
+
+def _get_later(channel: Channel, queue: Queue, *, no_ack: bool) -> Steps[None]:
+    """Answer when the queue serves again. One that is deleted until then is empty."""
+    is_answered = False
+    while not is_answered and channel.session.channels.get(channel.number) is channel:
+        yield from queue.held()
+        is_answered = _get_now(channel, queue, no_ack=no_ack)
 
 
 def _get(channel: Channel, queue: Queue, *, no_ack: bool) -> None:

@@ -41,7 +41,7 @@ from amqp_broker.amqp.property_shapes import PropertyShapes
 from amqp_broker.broker.admin.access import User
 from amqp_broker.broker.broker import Broker
 from amqp_broker.broker.clients.client_connection import ClientConnection
-from amqp_broker.broker.portions import Steps
+from amqp_broker.broker.portions import WORK_MAX, Steps
 from amqp_broker.broker.queues.consumer import Consumer
 from amqp_broker.broker.routing.route import Route
 from amqp_broker.broker.timers import Timer
@@ -61,9 +61,6 @@ logger = logging.getLogger("amqp_broker.session")
 # Time for which a client that does not speak AMQP, or cannot log in, waits for the socket to close (RabbitMQ's
 # SILENT_CLOSE_DELAY).
 SILENCE_MS: Final = 3000
-# The work of one read after which others are served; it takes up to 20 ms. A delivery of a message with several queues
-# is 1, as is a binding that is looked at.
-WORK_MAX: Final = 16_384
 # Time that a client has to send connection.close-ok (CLOSING_TIMEOUT).
 CLOSE_OK_TIMEOUT_MS: Final = 30_000
 # Time that a client has to close its socket after close-ok; a shorter heartbeat shortens it.
@@ -104,8 +101,6 @@ class Session(ClientConnection[VHost, Channel]):
         self.receive = self.reader.receive
         # The broker's: the end of each read looks at it.
         self.freed_consumers: list[Consumer] = broker.freed_consumers
-        # The last read of which work was counted, and that work.
-        self._counted_read = self._work = 0
         # For the log: the number of the connection, and the reason for an irregular end.
         self.number = next(broker.connection_numbers)
         self.cause = ""
@@ -236,13 +231,12 @@ class Session(ClientConnection[VHost, Channel]):
 
         The reader looks at `is_working` after everything that may spend.
         """
-        if self._counted_read != self.received_count:
-            self._counted_read, self._work = self.received_count, 0
-        self._work += work
-        if self._work >= WORK_MAX and not self.is_working and self.state is RUNNING:
+        broker = self.broker
+        broker.work += work
+        if broker.work >= WORK_MAX and not self.is_working and self.state is RUNNING:
             self.is_working = True
             self.follow_blocks()
-            self.broker.undrained.append(self._read_on)
+            broker.undrained.append(self._read_on)
 
     def _on_worked(self) -> None:
         if self.is_working:

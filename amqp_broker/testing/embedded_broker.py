@@ -232,6 +232,8 @@ class EmbeddedBroker:
         def look(server: Server) -> list[HeldMessage]:
             found = queue_of(server, vhost, queue)
             found.expire()
+            while found.holds:
+                server.broker.drain_on()
             return [
                 HeldMessage(
                     message.body, message.exchange, message.routing_key, message.properties().as_dict(), redelivered

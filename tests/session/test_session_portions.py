@@ -6,9 +6,8 @@ import pytest
 from pamqp import commands, frame
 
 from amqp_broker.broker.broker import BATCH_STEPS
-from amqp_broker.broker.portions import Steps
+from amqp_broker.broker.portions import WORK_MAX, Steps
 from amqp_broker.session.dispatch import METHOD_WORK
-from amqp_broker.session.session import WORK_MAX
 from tests.memory_journal import MemoryJournal
 from tests.peer import Lab, Peer
 from tests.restarting import durable_lab

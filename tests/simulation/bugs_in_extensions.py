@@ -41,7 +41,7 @@ def one_more_expires_than_is_due(patch: pytest.MonkeyPatch) -> None:
             before = self.ready_count
             expire(self)
             if self.ready_count < before and self.ready_count:
-                self._discard_taken(self._take_to_give_up(), EXPIRED)
+                self._discard_all([self._take_to_give_up()], EXPIRED)
 
         return wrong
 
@@ -332,7 +332,7 @@ def unacked_messages_count_against_the_limit(patch: pytest.MonkeyPatch) -> None:
         def wrong(self: BacklogQueue[Any]) -> None:
             limit = self.settings.length_max
             while limit is not None and self.ready_count and self.ready_count + self.unacked_count > limit:
-                self._discard_taken(self._take_to_give_up(), MAXLEN)
+                self._discard_all([self._take_to_give_up()], MAXLEN)
             drop(self)
 
         return wrong

@@ -127,14 +127,13 @@ def a_dead_letter_tells_how_often_it_was_delivered(patch: pytest.MonkeyPatch) ->
 
 @plant
 def the_journal_is_not_told_what_a_queue_gives_up(patch: pytest.MonkeyPatch) -> None:
-    def discard_taken(self: BacklogQueue[Any], taken: tuple[Message, int], reason: str) -> None:
-        message, position = taken
+    def discard(self: BacklogQueue[Any], position: int, message: Message, reason: str) -> None:
         self.deadlines.pop(position, None)
         if isinstance(self, QuorumQueue):
             self.counts.returns.pop(position, None)
         self._give_up(message, reason)
 
-    patch.setattr(BacklogQueue, "_discard_taken", discard_taken)
+    patch.setattr(BacklogQueue, "_discard", discard)
 
 
 @plant

@@ -62,7 +62,8 @@ def check_memory(broker: Broker, vhost: VHost, sessions: set[Session], topology:
             is_kept = queue.type == "quorum" and queue.unacked_count > 0
             has_timer = (queue, UnusedExpiry) in deadlines or is_kept
             demand(has_timer, f"{queue.name} expires, and has no timer")
-    demand(not broker._dead_letters and not broker._is_dead_lettering, "dead letters wait for nothing")
+    dead_lettering = broker.dead_lettering
+    demand(not dead_lettering._waiting and not dead_lettering._is_held, "dead letters wait for nothing")
     demand(not vhost.reply_queues, "reply queues are there")
     for session in sessions:
         gone = session.exclusive_queues - queues

@@ -74,6 +74,8 @@ def _move(source: Queue, count: int, send: Callable[[Message], str]) -> Steps[Mo
     while moved < wanted:
         if moved == MESSAGES_MAX or bytes_left < 0:
             return Moved(moved, "the limit of messages per request is reached")
+        source.expire()
+        yield from source.held()
         pulled = source.pull()
         if pulled is None:
             break

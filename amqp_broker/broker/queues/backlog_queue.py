@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager
-from itertools import islice
 from typing import TYPE_CHECKING, ClassVar, Final, Generic, TypeVar
 
 from amqp_broker.amqp.errors import PreconditionFailed
 from amqp_broker.amqp.message import failures_of, with_failures
 from amqp_broker.broker.queues.dead_letter_reasons import EXPIRED, MAXLEN, REJECTED
 from amqp_broker.broker.queues.expiry import Expiry
+from amqp_broker.broker.queues.giving_up import GivingUpQueue
 from amqp_broker.broker.queues.length_limit import LengthLimit
 from amqp_broker.broker.queues.octets import octets_of
-from amqp_broker.broker.queues.queue import DRAIN_BYTES_MAX, DRAIN_MESSAGES_MAX, Queue, QueueDeclaration
+from amqp_broker.broker.queues.queue import DRAIN_BYTES_MAX, DRAIN_MESSAGES_MAX, QueueDeclaration
 from amqp_broker.broker.queues.queue_settings import effective
 
 if TYPE_CHECKING:
@@ -27,14 +26,11 @@ if TYPE_CHECKING:
 
 # Messages that are freed at once; that takes about a millisecond.
 FREED_MAX: Final = 4000
-# Messages that die together: dead letters are in memory while they wait.
-DYING_MAX: Final = 1000
 
 B = TypeVar("B", bound="Backlog")
-D = TypeVar("D")
 
 
-class BacklogQueue(Queue, Generic[B]):
+class BacklogQueue(GivingUpQueue, Generic[B]):
     """A queue with a `backlog` of type `B`, which orders its ready messages, with message TTL and a length limit.
 
     Ready consumers and ready messages never wait for each other, except while a drain pauses after a batch, and for
@@ -105,9 +101,7 @@ class BacklogQueue(Queue, Generic[B]):
         self._update_extras()
 
     def catch_up(self) -> None:
-        if self.limit.drops_head:
-            self._drop_beyond_limit()
-        self.expire()
+        self._look_again()
 
     def recount(self) -> None:
         """Take account of messages that were put into the backlog from a snapshot. No limit applies to them yet."""
@@ -181,6 +175,8 @@ class BacklogQueue(Queue, Generic[B]):
         # If nothing left and the new message is not the first, the head was looked at above.
         if self.deadlines and (has_moved or backlog.is_next_to_expire(position)):
             self.expire()
+        if self.giving_up and not self.vhost.broker.is_routing_dead_letters:
+            self._give_up_two()
         if self.backpressured and backlog:
             self.vhost.broker.is_congested = True
 
@@ -199,7 +195,7 @@ class BacklogQueue(Queue, Generic[B]):
         delivered, and it expires only if it is returned.
         """
         ready_consumers, backlog = self.ready_consumers, self.backlog
-        if backlog or self.is_faulty:
+        if backlog or self.is_faulty or self.holds:
             return False
         if ready_consumers[0].is_full and not self.rotation.skip_full():
             return False
@@ -265,7 +261,7 @@ class BacklogQueue(Queue, Generic[B]):
         bytes_left, messages_left = DRAIN_BYTES_MAX, DRAIN_MESSAGES_MAX
         if self.deadlines and not with_expired:
             self.expire()
-        while ready_consumers and backlog:
+        while ready_consumers and backlog and not self.holds:
             if ready_consumers[0].is_full:
                 self.rotation.pass_over(ready_consumers[0])
                 continue
@@ -354,50 +350,25 @@ class BacklogQueue(Queue, Generic[B]):
 
     # Giving up
 
+    def _look_again(self) -> None:
+        if self.limit.drops_head:
+            self._drop_beyond_limit()
+        if self.deadlines:
+            self.expire()
+
     def expire(self) -> None:
-        backlog, expiry, now = self.backlog, self.expiry, self.vhost.broker.now
-        while backlog and expiry.is_due(backlog.head_position(), now):
-            first = self._take_to_give_up()
-            is_alone = not backlog or not expiry.is_due(backlog.head_position(), now)
-            if is_alone or self.settings.dead_letter_exchange is None:
-                self._discard_taken(first, EXPIRED)
-                continue
-            with self._dead_letters_held():
-                self._discard_taken(first, EXPIRED)
-                for _ in range(DYING_MAX - 1):
-                    self._discard_taken(self._take_to_give_up(), EXPIRED)
-                    if not backlog or not expiry.is_due(backlog.head_position(), now):
-                        break
+        if not self.holds and self._is_due(EXPIRED):
+            self._give_up_due(EXPIRED)
 
     def _drop_beyond_limit(self) -> None:
-        while self.limit.is_exceeded:
-            first = self._take_to_give_up()
-            if self.settings.dead_letter_exchange is None or not self.limit.is_exceeded:
-                self._discard_taken(first, MAXLEN)
-                continue
-            with self._dead_letters_held():
-                self._discard_taken(first, MAXLEN)
-                for _ in range(DYING_MAX - 1):
-                    self._discard_taken(self._take_to_give_up(), MAXLEN)
-                    if not self.limit.is_exceeded:
-                        break
+        if not self.holds and self._is_due(MAXLEN):
+            self._give_up_due(MAXLEN)
 
-    def _dead_letters_held(self) -> AbstractContextManager[None]:
-        return self.vhost.broker.dead_letters_held(serves_freed=False)
-
-    def _in_batches(self, dying: Iterator[D]) -> Iterator[D]:
-        """Yield the messages that the queue gives up. Those of a batch are dead-lettered at its end."""
-        if self.settings.dead_letter_exchange is None:
-            yield from dying
-            return
-        while batch := list(islice(dying, DYING_MAX)):
-            with self._dead_letters_held():
-                yield from batch
-
-    def _discard_taken(self, taken: tuple[Message, int], reason: str) -> None:
-        message, position = taken
-        if not message.is_damaged:
-            self._discard(position, message, reason)
+    def _is_due(self, reason: str) -> bool:
+        if reason == MAXLEN:
+            return self.limit.is_exceeded
+        backlog = self.backlog
+        return bool(backlog) and self.expiry.is_due(backlog.head_position(), self.vhost.broker.now)
 
     def _take_to_give_up(self) -> tuple[Message, int]:
         """Take the message at the head, to give it up unless it is damaged; return it and its position."""

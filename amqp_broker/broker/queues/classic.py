@@ -25,6 +25,7 @@ class ClassicQueue(BacklogQueue[ArrivalBacklog]):
         has_others = (
             self.backlog.paged is not None
             or self.is_faulty
+            or self.holds > 0
             or bool(self.deadlines)
             or bool(self.failures)
             or self.has_failed_arrivals

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from amqp_broker.broker.admin.policies import Policy
     from amqp_broker.broker.durability.paged_buffer import PagedBuffer
     from amqp_broker.broker.exchanges.exchange import Binding
+    from amqp_broker.broker.portions import Steps
     from amqp_broker.broker.queues.consumer import Consumer
     from amqp_broker.broker.queues.queue_surroundings import QueueOwner, QueueVHost
     from amqp_broker.broker.queues.queue_trace import QueueTrace
@@ -97,6 +98,8 @@ class Queue:
         self.backpressured = self.rotation.backpressured
         # Set between two batches of a drain, while the sockets are flushed.
         self.is_undrained = False
+        # Works in portions that are not done; until then, the queue serves nothing.
+        self.holds = 0
         self.statistics = QueueStatistics(broker.now, vhost.counts.deliveries, broker.counters.deliveries[self.type])
         self.unused = UnusedExpiry(broker.timers, broker.now, self.consumers, self._delete)
         self.settings = QueueSettings()
@@ -155,9 +158,8 @@ class Queue:
     # Statistics
 
     def note_change(self) -> None:
-        """Have the queue sampled, as its counts or lengths have changed.
-
-        Publishes and deliveries of the plain path are noted when they are collected, all else at once.
+        """Have the queue sampled, as its counts or lengths have changed. Publishes and deliveries of the plain path are
+        noted when they are collected, all else at once.
         """
         if not self.is_changed:
             self.is_changed = True
@@ -206,9 +208,8 @@ class Queue:
         return False
 
     def accept(self, message: Message, publisher: Publisher | None = None) -> bool:
-        """Push a message, with its own expiration; return False if the queue is full and refuses it.
-
-        `publisher` waits for the answer; None for a message that nothing watches.
+        """Push a message, with its own expiration; return False if the queue is full and refuses it. `publisher` waits
+        for the answer; None for a message that nothing watches.
         """
         if self.will_reject(message):
             if self.settings.overflow == "reject-publish-dlx":
@@ -280,8 +281,7 @@ class Queue:
     def requeue(self, position: int, message: Message, *, is_lost: bool = False) -> int:
         """Put a delivered message back and return its position, which may be new.
 
-        `is_lost` is set if its channel was lost, and not if the client returned it. The caller calls `serve_returned`
-        when all have come back.
+        `is_lost` is set if its channel was lost. The caller calls `serve_returned` when all have come back.
         """
 
     def requeue_all(self, delivered: Sequence[tuple[int, Message]], *, has_failed: bool, is_lost: bool) -> None:
@@ -353,6 +353,21 @@ class Queue:
             self.is_undrained = True
             self.vhost.broker.undrained.append(self._drain_next_batch)
 
+    def hold(self) -> None:
+        """Serve nothing until `end_hold`: messages leave the queue, or return, in portions."""
+        self.holds += 1
+        self._update_extras()
+
+    def end_hold(self) -> None:
+        """End one of these works. The caller calls `serve_returned`."""
+        self.holds -= 1
+        self._update_extras()
+
+    def held(self) -> Steps[None]:
+        """Wait in steps while the queue serves nothing."""
+        while self.holds and not self.is_deleted:
+            yield
+
     def use(self) -> None:
         """Note a use, for x-expires: the queue is read or consumed from."""
         self.unused.use(self.vhost.broker.now)
@@ -368,9 +383,8 @@ class Queue:
 
     @property
     def idle_since_ms(self) -> int:
-        """When messages last came or went, or the queue was used (ms since the epoch).
-
-        Deliveries are noticed only when statistics are collected.
+        """When messages last came or went, or the queue was used (ms since the epoch). Deliveries are noticed only
+        when statistics are collected.
         """
         return max(self.statistics.active_at_ms, self.unused.last_used_ms)
 

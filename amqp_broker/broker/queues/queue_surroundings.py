@@ -74,6 +74,8 @@ class QueueBroker(Protocol):
 
     is_congested: bool
     routing_work: int
+    # The work of this turn of the loop.
+    work: int
 
     @property
     def now(self) -> int: ...
@@ -107,6 +109,11 @@ class QueueBroker(Protocol):
 
     def resume_freed_consumers(self) -> None:
         """Deliver to consumers of which messages were settled in this read."""
+        ...
+
+    @property
+    def is_routing_dead_letters(self) -> bool:
+        """True while a dead letter goes to its targets."""
         ...
 
     def dead_letters_held(self, *, serves_freed: bool = True) -> AbstractContextManager[None]:

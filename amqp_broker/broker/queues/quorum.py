@@ -12,7 +12,7 @@ from amqp_broker.amqp.errors import NotImplemented_, ResourceLocked
 from amqp_broker.amqp.message import failures_of, with_failures
 from amqp_broker.broker.durability.journal import Death, Stored
 from amqp_broker.broker.queues.backlog_queue import BacklogQueue
-from amqp_broker.broker.queues.dead_letter_reasons import DELIVERY_LIMIT, EXPIRED, MAXLEN
+from amqp_broker.broker.queues.dead_letter_reasons import DELIVERY_LIMIT, MAXLEN
 from amqp_broker.broker.queues.delayed_retries import DelayedRetries
 from amqp_broker.broker.queues.kept_dead_letters import KeptDeadLetter, KeptDeadLetters
 from amqp_broker.broker.queues.octets import octets_of
@@ -58,6 +58,7 @@ class QuorumQueue(BacklogQueue[QuorumBacklog]):
             timers, self._publish_dead_letter, self._end_dead_letter, counts_properties=self.counts_properties
         )
         super().__init__(vhost, declaration)
+        self.drops_in_reverse = self._profile.drops_in_reverse
         self.publishers = RefusedPublishers(self.limit)
         self.publisher = Publisher()
 
@@ -136,20 +137,23 @@ class QuorumQueue(BacklogQueue[QuorumBacklog]):
 
     # Delivering and settling
 
-    def expire(self) -> None:
-        """Give up what has expired at the head. From 4.3 on, each line has its own (rabbit_fifo.erl, expire_batch)."""
-        if not self.backlog.expires_by_level:
-            super().expire()
+    def _is_due(self, reason: str) -> bool:
+        if reason == MAXLEN or not self.backlog.expires_by_level:
+            return super()._is_due(reason)
+        return self.backlog.has_expired(self.expiry, self.vhost.broker.now)
+
+    def _dying(self, reason: str) -> Iterator[tuple[Message, int]]:
+        """Take what is due. From 4.3 on, each line expires on its own (rabbit_fifo.erl, expire_batch)."""
+        if reason == MAXLEN or not self.backlog.expires_by_level:
+            yield from super()._dying(reason)
             return
-        expired = self.backlog.take_expired(self.expiry, self.vhost.broker.now)
-        for position, message in self._in_batches(expired):
+        for position, message in self.backlog.take_expired(self.expiry, self.vhost.broker.now):
             self.note_change()
             if self.limit.bytes_max is not None:
                 self.limit.ready_bytes -= octets_of(message, self.counts_properties)
             if message.is_damaged:
                 self._report_damage(position)
-            else:
-                self._discard(position, message, EXPIRED)
+            yield message, position
 
     def peek(self) -> Iterator[tuple[Message, bool]]:
         for message, redelivered, _ in self.peek_counted():
@@ -227,7 +231,7 @@ class QuorumQueue(BacklogQueue[QuorumBacklog]):
         """Deliver what has come back, and drop what is beyond the limit only then (rabbit_fifo.erl, checkout)."""
         self.drain()
         if self.is_overfull and not self.is_deleted:
-            while self.ready_consumers and self.backlog and self.is_overfull:
+            while self.ready_consumers and self.backlog and self.is_overfull and not self.holds:
                 self.drain()
             self._drop_beyond_limit()
             self.expire()
@@ -263,17 +267,6 @@ class QuorumQueue(BacklogQueue[QuorumBacklog]):
         self.unacked_count -= 1
         self._discard(position, message, DELIVERY_LIMIT)
         return position
-
-    def _drop_beyond_limit(self) -> None:
-        if not self._profile.drops_in_reverse:
-            super()._drop_beyond_limit()
-            return
-        dropped = []
-        while self.limit.is_exceeded:
-            dropped.append(self._take_to_give_up())
-        for message, position in self._in_batches(reversed(dropped)):
-            if not message.is_damaged:
-                self._discard(position, message, MAXLEN)
 
     def _put_back(self, position: int, message: Message, *, to_tail: bool) -> int:
         self.note_change()

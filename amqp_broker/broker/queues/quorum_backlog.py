@@ -195,6 +195,12 @@ class QuorumBacklog(Backlog):
                 self._counts.failures[position] = failures
         return message, position, self._counts.has(position)
 
+    def has_expired(self, expiry: Expiry, now: int) -> bool:
+        """Return whether `take_expired` would take a message; set the timer if none has expired."""
+        if self._returned and expiry.is_due(self._returned[0][0], now):
+            return True
+        return any(buffer and expiry.is_due(buffer.head_position(), now) for buffer in self._levels)
+
     def take_expired(self, expiry: Expiry, now: int) -> Iterator[tuple[int, Message]]:
         """Take expired messages from the head of each line. Priorities follow returned messages, the highest first."""
         while self._returned and expiry.is_due(self._returned[0][0], now):

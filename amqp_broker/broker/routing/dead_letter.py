@@ -15,6 +15,7 @@ from amqp_broker.amqp import fields
 from amqp_broker.amqp.message import Address, Message, SpecialMessage, failures_of, with_property_list
 from amqp_broker.amqp.property_list import Layout, scan, with_fields
 from amqp_broker.broker.counters import AT_LEAST_ONCE, CONFIRMED
+from amqp_broker.broker.portions import READ_BYTES
 from amqp_broker.broker.queues.dead_letter_reasons import REJECTED
 
 if TYPE_CHECKING:
@@ -227,9 +228,11 @@ def _make_dead_form(queue: Queue, message: Message, reason: str, now_s: int) -> 
     if not history and not copies and not blind_keys:
         added = [(name.encode("ascii"), fields.encode_table({name: headers[name]})[4:]) for name in _ADDED]
     properties.headers = headers = dict(sorted(headers.items()))
+    property_list = properties.encode()
+    queue.vhost.broker.work += len(property_list) // READ_BYTES
     assert settings.dead_letter_exchange is not None
     address = Address(settings.dead_letter_exchange, keys[0])
-    return DeadForm(address, keys, blind_keys, headers, properties.encode(), is_rerouted, added)
+    return DeadForm(address, keys, blind_keys, headers, property_list, is_rerouted, added)
 
 
 def _is_rerouted(message: Message) -> bool:

@@ -254,7 +254,11 @@ def _get(vhost: VHost, connection: Peer, queue: Queue, options: GetOptions) -> S
     count = options.count if options.count >= 0 else max(queue.ready_count, 1)
     try:
         while len(found) != count and answer_bytes < ANSWER_BYTES_MAX:
+            yield from queue.held()
             with vhost.broker.dead_letters_held(serves_freed=False):
+                queue.expire()
+                if queue.holds and not queue.is_deleted:
+                    continue
                 pulled = pull(vhost, connection, queue, requeue, is_first=not found)
                 left = queue.ready_count
                 queue.expire()

@@ -127,6 +127,7 @@ def _walk_from(vhost: VHost, queue: Queue, state: str, offset: int) -> Steps[_Wa
         raise bad_request(f"offset must not exceed {OFFSET_MAX}, except in a stream")
     if state == "ready":
         queue.expire()
+        yield from queue.held()
         walk = _Walk(lambda start: islice(_ready(queue.peek()), start, None))
         if isinstance(queue, QuorumQueue):
             walk = _Walk(lambda start: islice(_counted(queue.peek_counted()), start, None))

@@ -126,8 +126,13 @@ def take_snapshot(broker: Broker, vhost_name: str) -> dict[str, Any]:
 
 
 def taking(broker: Broker, vhost_name: str) -> Steps[dict[str, Any]]:
-    """Do `take_snapshot` in steps; the messages are structs. It has everything as it is at the first step."""
-    vhost, now = broker.vhost(vhost_name), broker.now
+    """Do `take_snapshot` in steps; the messages are structs. It has everything as it is at the first step, unless
+    messages are leaving their queues or returning to them in portions.
+    """
+    vhost = broker.vhost(vhost_name)
+    while any(queue.holds for queue in vhost.queues.values()):
+        yield
+    now = broker.now
     with broker.journal.frozen() as journal:
         messages = FrozenVHost(vhost, journal)
         streams = frozen_streams(vhost, journal)

@@ -10,9 +10,9 @@ import pytest
 from pamqp import commands
 
 from amqp_broker.amqp import fields
-from amqp_broker.broker.broker import Broker
-from amqp_broker.broker.queues import backlog_queue
+from amqp_broker.broker.queues import giving_up
 from amqp_broker.broker.routing.dead_letter import DEAD_FORMS_MAX, PROPERTY_LIST_BYTES_MAX, is_cycle, with_death
+from amqp_broker.broker.routing.dead_lettering import DeadLettering
 from tests.peer import Lab, Peer
 from tests.present import present
 
@@ -131,6 +131,7 @@ def test_a_chain_of_dead_letter_queues_does_not_recurse() -> None:
     sys.setrecursionlimit(len(inspect.stack(0)) + 100)
     try:
         peer.publish("q0", b"x")
+        peer.lab.drain()
     finally:
         sys.setrecursionlimit(limit)
     assert len(headers(peer, "q150")["x-death"]) == 150
@@ -339,7 +340,7 @@ def test_a_queue_gives_up_all_that_it_must_before_other_queues_do(kind: str, cau
 @pytest.mark.interpreted
 @pytest.mark.parametrize("kind", ["classic", "quorum"])
 def test_few_dead_letters_wait_while_a_queue_gives_up_many(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(backlog_queue, "DYING_MAX", 2)
+    monkeypatch.setattr(giving_up, "DYING_MAX", 2)
     lab = Lab(compat="4.3" if kind == "quorum" else "4.2")
     peer = lab.connect()
     peer.declare("all", durable=True)
@@ -347,13 +348,13 @@ def test_few_dead_letters_wait_while_a_queue_gives_up_many(kind: str, monkeypatc
     for body in (b"1", b"2", b"3", b"4", b"5"):
         peer.publish("q", body, expiration="60000")
     waiting = []
-    route = Broker._route_dead_letters
+    route = DeadLettering._route_all
 
-    def note(broker: Broker) -> None:
-        waiting.append(len(broker._dead_letters))
-        route(broker)
+    def note(dead_lettering: DeadLettering) -> None:
+        waiting.append(len(dead_lettering._waiting))
+        route(dead_lettering)
 
-    monkeypatch.setattr(Broker, "_route_dead_letters", note)
+    monkeypatch.setattr(DeadLettering, "_route_all", note)
     lab.advance(60_000)
     assert [got[1].body for got in iter(lambda: peer.get("all"), None)] == [b"1", b"2", b"3", b"4", b"5"]
     assert max(waiting) == 2

@@ -1,0 +1,115 @@
+"""Giving up messages, in portions where they are many."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, Final
+
+from amqp_broker.broker.portions import DEAD_LETTER_WORK, GIVE_UP_WORK, WORK_MAX
+from amqp_broker.broker.queues.dead_letter_reasons import MAXLEN
+from amqp_broker.broker.queues.queue import Queue, QueueDeclaration
+
+if TYPE_CHECKING:
+    from amqp_broker.amqp.message import Message
+    from amqp_broker.broker.queues.queue_surroundings import QueueVHost
+
+# Messages that die together: dead letters are in memory while they wait. They are about the work of one turn.
+DYING_MAX: Final = WORK_MAX // (GIVE_UP_WORK + DEAD_LETTER_WORK)
+
+
+class GivingUpQueue(Queue):
+    """A queue that gives up messages that have expired, or that are beyond its limit.
+
+    A turn of the loop gives up as many as it has time for (`WORK_MAX`). The others stay in the queue, and in its
+    journal, until their turn comes: a message and its dead letter are in one batch of the journal. Meanwhile the queue
+    serves nothing, so no client gets a message that is to be given up.
+    """
+
+    # Set where all messages beyond a limit are taken before the first is given up, the last one first.
+    drops_in_reverse = False
+
+    def __init__(self, vhost: QueueVHost, declaration: QueueDeclaration) -> None:
+        super().__init__(vhost, declaration)
+        # The reason for which messages are to be given up in the next turn; "" for none.
+        self.giving_up = ""
+        # Those that were taken to be given up in reverse.
+        self._dropped: list[tuple[Message, int]] = []
+
+    @abstractmethod
+    def _is_due(self, reason: str) -> bool:
+        """Return whether the message at the head is to be given up for this reason."""
+
+    @abstractmethod
+    def _take_to_give_up(self) -> tuple[Message, int]:
+        """Take the message at the head, to give it up unless it is damaged; return it and its position."""
+
+    @abstractmethod
+    def _discard(self, position: int, message: Message, reason: str) -> None:
+        """Give up a message that was taken."""
+
+    @abstractmethod
+    def _look_again(self) -> None:
+        """Give up what became due while the queue was held."""
+
+    def _dying(self, reason: str) -> Iterator[tuple[Message, int]]:
+        """Take the messages that are to be given up for this reason, one by one."""
+        dropped = self._dropped
+        while self._is_due(reason) or (dropped and reason == MAXLEN):
+            yield dropped.pop() if dropped and reason == MAXLEN else self._take_to_give_up()
+
+    def _give_up_due(self, reason: str) -> None:
+        """Give up what is due, as far as this turn has time.
+
+        Dead letters of a batch are routed at its end. RabbitMQ routes them when all have left the queue.
+        """
+        broker, dying = self.vhost.broker, self._dying(reason)
+        if reason == MAXLEN and self.drops_in_reverse:
+            while broker.work < WORK_MAX and self._is_due(MAXLEN):
+                self._dropped.append(self._take_to_give_up())
+                broker.work += GIVE_UP_WORK
+        while broker.work < WORK_MAX:
+            batch = list(islice(dying, DYING_MAX))
+            if not batch:
+                return
+            if len(batch) == 1 or self.settings.dead_letter_exchange is None:
+                self._discard_all(batch, reason)
+            else:
+                with broker.dead_letters_held(serves_freed=False):
+                    self._discard_all(batch, reason)
+        if not self.giving_up and (self._is_due(reason) or self._dropped):
+            self.giving_up = reason
+            self.hold()
+            self._pause_drain()
+
+    def _give_up_two(self) -> None:
+        """Give up two messages for one that comes, so that no publisher brings more than the queue gives up."""
+        self._discard_all(list(islice(self._dying(self.giving_up), 2)), self.giving_up)
+
+    def _discard_all(self, taken: Sequence[tuple[Message, int]], reason: str) -> None:
+        self.vhost.broker.work += GIVE_UP_WORK * len(taken)
+        for message, position in taken:
+            if not message.is_damaged:
+                self._discard(position, message, reason)
+
+    def _drain_next_batch(self) -> None:
+        self.is_undrained = False
+        if self.is_deleted:
+            return
+        if self.giving_up:
+            reason, self.giving_up = self.giving_up, ""
+            self.holds -= 1
+            self._give_up_due(reason)
+            self._look_again()
+            self._update_extras()
+        self.drain()
+
+    def end_hold(self) -> None:
+        super().end_hold()
+        if not self.is_deleted:
+            self._look_again()
+
+    def release(self) -> None:
+        super().release()
+        self._dropped.clear()

@@ -1,0 +1,88 @@
+"""The dead letters of a broker that are to be routed, one after the other."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Protocol
+
+from amqp_broker.broker.portions import COPIED_BYTES, DEAD_LETTER_WORK
+from amqp_broker.broker.queues.kept_dead_letters import RETRY_MS
+from amqp_broker.broker.routing.dead_letter import DeadLetterVHost, dead_letter
+
+if TYPE_CHECKING:
+    from amqp_broker.amqp.message import Message
+    from amqp_broker.broker.queues.kept_dead_letters import KeptDeadLetter
+    from amqp_broker.broker.queues.queue import Queue
+
+
+class DeadLetteringBroker(Protocol):
+    """The broker whose dead letters are routed."""
+
+    work: int
+
+    @property
+    def now(self) -> int: ...
+
+    @property
+    def vhosts(self) -> Mapping[str, DeadLetterVHost]: ...
+
+    def resume_freed_consumers(self) -> None:
+        """Deliver to consumers of which messages were settled."""
+        ...
+
+
+class DeadLettering:
+    """The dead letters that wait until what made them is done.
+
+    They wait no longer than a turn: a message and its dead letter belong to one batch of the journal. So a chain of
+    queues is interrupted where a queue has taken a message that it is to give up again (`BacklogQueue.giving_up`).
+    """
+
+    def __init__(self, broker: DeadLetteringBroker) -> None:
+        self._broker = broker
+        self._waiting: deque[tuple[Queue, Message, str, KeptDeadLetter | None]] = deque()
+        self._is_held = False
+        # Set while a dead letter is routed to its targets, which may give up messages, too.
+        self.is_routing = False
+
+    def add(self, queue: Queue, message: Message, reason: str, kept: KeptDeadLetter | None) -> None:
+        """Route a dead letter, and then those that it displaces from its targets, without recursion."""
+        self._waiting.append((queue, message, reason, kept))
+        if not self._is_held:
+            self._is_held = True
+            self._route_all()
+
+    @contextmanager
+    def held(self, *, serves_freed: bool) -> Iterator[None]:
+        """Have them wait until the end of the block, and (`serves_freed`) until freed consumers have been served."""
+        is_outermost = not self._is_held
+        self._is_held = True
+        try:
+            yield
+        finally:
+            if is_outermost:
+                if serves_freed and self._waiting:
+                    self._broker.resume_freed_consumers()
+                self._route_all()
+
+    def _route_all(self) -> None:
+        try:
+            while self._waiting:
+                self.is_routing = True
+                self._route(*self._waiting.popleft())
+        finally:
+            self._is_held = self.is_routing = False
+
+    def _route(self, queue: Queue, message: Message, reason: str, kept: KeptDeadLetter | None) -> None:
+        broker = self._broker
+        broker.work += DEAD_LETTER_WORK + len(message.content) // COPIED_BYTES
+        vhost = broker.vhosts[queue.vhost.name]
+        if kept is None:
+            dead_letter(vhost, queue, message, reason, broker.now)
+            return
+        taken_by, is_done = dead_letter(vhost, queue, message, reason, kept.died_at_ms, kept.taken_by)
+        kept.taken_by = {*kept.taken_by, *taken_by}
+        kept.retry_at_ms = broker.now + RETRY_MS
+        kept.on_routed(kept, is_done)
