@@ -10,13 +10,14 @@ from amqp_broker.amqp.errors import PreconditionFailed
 from amqp_broker.amqp.message import Message
 from amqp_broker.broker.clients.client_channel import ClientChannel
 from amqp_broker.broker.observe.recorder import Recorder
+from amqp_broker.broker.portions import finished
 from amqp_broker.broker.vhost import VHost
 from amqp_broker.lab import delivery_faults
 from amqp_broker.session.acks import ack_up_to, tags_up_to
 from amqp_broker.session.channel_limit import ChannelLimit
 from amqp_broker.session.confirms import send_confirms
 from amqp_broker.session.late_deliveries import settle_late
-from amqp_broker.session.returning import limited_apart, lost_order, requeue_all, settled_order
+from amqp_broker.session.returning import SETTLED_MAX, coming_back, lost_order, requeue_all, settling
 
 if TYPE_CHECKING:
     from amqp_broker.amqp.content import ContentAssembly
@@ -37,8 +38,6 @@ Duplicate: TypeAlias = "tuple[Queue, Message]"
 
 # Octets of a delivery that count as another one.
 DELIVERED_BYTES: Final = 4096
-# The work (`Session.spend`) of settling a delivery as rejected.
-REJECT_WORK: Final = 8
 
 # `Channel.mode`: at most one of confirms and transactions can be selected.
 PLAIN: Final = 0
@@ -211,18 +210,18 @@ class Channel(ClientChannel[VHost]):
         self.settle_rejected(deliveries, requeue, has_failed)
 
     def settle_rejected(self, deliveries: list[tuple[int, Delivery]], requeue: bool, has_failed: bool = False) -> None:
-        """Requeue deliveries, or drop or dead-letter them."""
-        with self.session.broker.dead_letters_held():
-            self._settle_rejected(deliveries, requeue, has_failed)
-        self.session.spend(REJECT_WORK * len(deliveries))
+        """Requeue deliveries, or drop or dead-letter them. The session reads on when that is done."""
+        steps = settling(self, deliveries, requeue=requeue, has_failed=has_failed)
+        if len(deliveries) > SETTLED_MAX:
+            self.session.work(steps)
+        else:
+            with self.session.broker.dead_letters_held():
+                finished(steps)
+            self.session.spend(0)
 
-    def _settle_rejected(self, deliveries: list[tuple[int, Delivery]], requeue: bool, has_failed: bool) -> None:
-        deliveries = settled_order(deliveries)
-        if requeue:
-            for returned in limited_apart(deliveries):
-                self.serve_returned(self.give_back(returned, has_failed))
-            return
-        self._count_rejected(deliveries, requeue)
+    def give_up(self, deliveries: list[tuple[int, Delivery]], has_failed: bool) -> None:
+        """Drop or dead-letter rejected deliveries."""
+        self._count_rejected(deliveries, False)
         for _, (queue, _, position, message) in deliveries:
             if has_failed:
                 queue.note_failure(position)
@@ -422,9 +421,10 @@ class Channel(ClientChannel[VHost]):
         # No confirm leaves for a closed channel.
         self.uncommitted.clear()
         self.remove_consumers()
-        self.requeue_unacked()
+        broker = self.session.broker
+        broker.do_in_batches(coming_back(broker, [self.take_unacked()]))
         self.end()
-        self.session.broker.advice.on_channel_closed(self)
+        broker.advice.on_channel_closed(self)
 
     def end(self) -> None:
         """Report the counts of the closed channel, and that it is closed."""
@@ -435,8 +435,8 @@ class Channel(ClientChannel[VHost]):
         self.session.broker.counters.channels_closed += 1
         self.session.broker.events.channel_closed(self.session, self.number)
 
-    def requeue_unacked(self) -> None:
-        """Put all unacked messages back: the channel is lost."""
+    def take_unacked(self) -> list[tuple[int, Delivery]]:
+        """Take all unacked deliveries, in the order in which they come back: the channel is lost."""
         if self.transaction is not None:
             self.transaction.roll_back(self)
         if self.deadlines is not None:
@@ -445,6 +445,4 @@ class Channel(ClientChannel[VHost]):
         deliveries = lost_order(list(self.unacked.items()), is_by_tag=is_by_tag)
         self.unacked.clear()
         self.duplicates = None
-        with self.session.broker.dead_letters_held():
-            for queue in requeue_all(deliveries, has_failed=True, is_lost=True):
-                queue.serve_returned()
+        return deliveries

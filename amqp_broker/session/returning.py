@@ -7,15 +7,94 @@ handle_down; rabbit_quorum_queue.erl, quorum_ctag.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from amqp_broker.broker.portions import WORK_MAX
 
 if TYPE_CHECKING:
     from amqp_broker.amqp.message import Message
+    from amqp_broker.broker.broker import Broker
     from amqp_broker.broker.clients.client_channel import Delivery
+    from amqp_broker.broker.portions import Steps
     from amqp_broker.broker.queues.consumer import Consumer
     from amqp_broker.broker.queues.queue import Queue
+    from amqp_broker.session.channel import Channel
+
+# The work (`Broker.work`) of settling a delivery as rejected, or of returning it.
+REJECT_WORK: Final = 8
+# Deliveries that are settled in one step; more are settled in several.
+SETTLED_MAX: Final = 1024
+
+Deliveries: TypeAlias = "list[tuple[int, Delivery]]"
+
+
+def settling(channel: Channel, deliveries: Deliveries, *, requeue: bool, has_failed: bool) -> Steps[None]:
+    """Settle deliveries as rejected, in portions."""
+    broker, deliveries = channel.session.broker, settled_order(deliveries)
+
+    def give_back(portion: Deliveries) -> Iterable[Queue]:
+        return channel.give_back(portion, has_failed)
+
+    if requeue:
+        for together in limited_apart(deliveries):
+            yield from _returning(broker, together, give_back, channel.serve_returned)
+        return
+    for portion in _portions(deliveries):
+        with broker.dead_letters_held():
+            channel.give_up(portion, has_failed)
+        broker.work += REJECT_WORK * len(portion)
+        yield
+
+
+def coming_back(broker: Broker, channels: Iterable[Deliveries]) -> Steps[None]:
+    """Return the deliveries of lost channels, in portions. One channel follows the other."""
+
+    def give_back(portion: Deliveries) -> Iterable[Queue]:
+        return requeue_all(portion, has_failed=True, is_lost=True)
+
+    def serve(queues: Iterable[Queue]) -> None:
+        for queue in queues:
+            queue.serve_returned()
+
+    for deliveries in channels:
+        yield from _returning(broker, deliveries, give_back, serve)
+
+
+def _returning(
+    broker: Broker,
+    deliveries: Deliveries,
+    give_back: Callable[[Deliveries], Iterable[Queue]],
+    serve: Callable[[Iterable[Queue]], None],
+) -> Steps[None]:
+    """Give deliveries back to their queues. These serve nothing before all are back, so that the order stays."""
+    if len(deliveries) <= SETTLED_MAX:
+        with broker.dead_letters_held():
+            serve(give_back(deliveries))
+        broker.work += REJECT_WORK * len(deliveries)
+        if broker.work >= WORK_MAX:
+            yield
+        return
+    queues = dict.fromkeys(delivery[0] for _, delivery in deliveries)
+    for queue in queues:
+        queue.hold()
+    try:
+        for portion in _portions(deliveries):
+            with broker.dead_letters_held():
+                give_back(portion)
+            broker.work += REJECT_WORK * len(portion)
+            yield
+    finally:
+        with broker.dead_letters_held():
+            for queue in queues:
+                queue.end_hold()
+            serve(queues)
+
+
+def _portions(deliveries: Deliveries) -> Iterator[Deliveries]:
+    for start in range(0, len(deliveries), SETTLED_MAX):
+        yield deliveries[start : start + SETTLED_MAX]
 
 
 def settled_order(deliveries: list[tuple[int, Delivery]]) -> list[tuple[int, Delivery]]:

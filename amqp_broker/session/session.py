@@ -55,6 +55,7 @@ from amqp_broker.session.commit_gate import CommitGate
 from amqp_broker.session.heartbeats import Heartbeats
 from amqp_broker.session.outbox import Outbox
 from amqp_broker.session.reader import FrameReader
+from amqp_broker.session.returning import coming_back
 
 logger = logging.getLogger("amqp_broker.session")
 
@@ -215,6 +216,7 @@ class Session(ClientConnection[VHost, Channel]):
         if not self.broker.do_in_batches(self._guarded(steps), self._on_worked):
             self.is_working = True
             self.follow_blocks()
+        self.spend(0)
 
     def _guarded(self, steps: Steps[None]) -> Steps[None]:
         """Do steps. An error in the first batch is the reader's; a later one ends the connection here."""
@@ -344,8 +346,7 @@ class Session(ClientConnection[VHost, Channel]):
         self.gate.discard()
         for channel in channels:
             channel.remove_consumers()
-        for channel in channels:
-            channel.requeue_unacked()
+        self.broker.do_in_batches(coming_back(self.broker, [channel.take_unacked() for channel in channels]))
         for channel in channels:
             channel.end()
         if self.freed_consumers:

@@ -17,6 +17,7 @@ from amqp_broker.broker.queues.quorum import QuorumQueue
 from amqp_broker.broker.queues.quorum_backlog import QuorumBacklog
 from amqp_broker.broker.queues.quorum_order import TwoLevels
 from amqp_broker.session import channel as channel_module
+from amqp_broker.session import returning
 from tests.simulation.planting import plant, replace
 
 
@@ -162,10 +163,17 @@ def a_full_quorum_queue_drops_what_comes_back_before_consumers_take_it(patch: py
 
 @plant
 def what_is_dropped_at_once_dies_in_order(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(QuorumQueue, "_drop_beyond_limit", BacklogQueue._drop_beyond_limit)
+    def make(give_up: Callable[[QuorumQueue, str], None]) -> Any:
+        def wrong(self: QuorumQueue, reason: str) -> None:
+            self.drops_in_reverse = False
+            give_up(self, reason)
+
+        return wrong
+
+    replace(patch, QuorumQueue, "_give_up_due", make)
 
 
 @plant
 def deliveries_come_back_in_the_order_of_their_tags(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(channel_module, "settled_order", lambda deliveries: deliveries)
+    patch.setattr(returning, "settled_order", lambda deliveries: deliveries)
     patch.setattr(channel_module, "lost_order", lambda deliveries, *, is_by_tag: deliveries)

@@ -11,6 +11,7 @@ from amqp_broker.amqp import frames as wire
 from amqp_broker.amqp.message import Message
 from amqp_broker.broker import vhost_deletions
 from amqp_broker.broker.broker import Broker
+from amqp_broker.broker.clients.client_channel import Delivery
 from amqp_broker.broker.exchanges.exchange import Binding
 from amqp_broker.broker.queues.arrival_backlog import ArrivalBacklog
 from amqp_broker.broker.queues.backlog_queue import BacklogQueue
@@ -59,13 +60,14 @@ def new_messages_overtake_those_that_came_back(patch: pytest.MonkeyPatch) -> Non
 
 @plant
 def a_closed_channel_loses_what_it_held(patch: pytest.MonkeyPatch) -> None:
-    def requeue_unacked(self: Channel) -> None:
+    def take_unacked(self: Channel) -> list[tuple[int, Delivery]]:
         for queue, _, position, message in self.unacked.values():
             queue.unacked_count -= 1
             queue.forget(position, message)
         self.unacked.clear()
+        return []
 
-    patch.setattr(Channel, "requeue_unacked", requeue_unacked)
+    patch.setattr(Channel, "take_unacked", take_unacked)
 
 
 @plant

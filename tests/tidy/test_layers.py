@@ -276,8 +276,8 @@ CIRCLES = (
     Circle(
         "session",
         "ack_timeouts acks basic_publish channel channel_limit channel_methods commit_gate confirms connection_log "
-        "consuming dispatch handshake heartbeats late_deliveries outbox reader session succession topology_methods "
-        "transactions",
+        "consuming dispatch handshake heartbeats late_deliveries outbox reader returning session succession "
+        "topology_methods transactions",
         "the reader of a session calls the functions of methods, which act on the session and its channels",
     ),
     Circle("server", "certificate_authority tls", "the authority makes what a context loads, and raises its errors"),
