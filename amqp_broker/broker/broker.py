@@ -142,7 +142,7 @@ class Broker:
                 end()
 
     def tick(self, now: int) -> None:
-        """Set the time, and run the timers that are due."""
+        """Set the time, and run timers that are due; the rest stays due if there are many."""
         self.now = now
         self.timers.run_due(now)
 
@@ -350,6 +350,7 @@ class Broker:
                 yield
         for vhost in list(self.vhosts.values()):
             yield from vhost.counts.collecting()
+            yield
 
     def channels(self) -> Iterator[Channel]:
         """Yield all open channels."""

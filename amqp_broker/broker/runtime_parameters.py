@@ -7,6 +7,7 @@ Source: RabbitMQ, "Parameters and Policies"; rabbit_runtime_parameters.erl.
 
 from __future__ import annotations
 
+import contextlib
 import struct
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
@@ -142,10 +143,22 @@ class Parameters:
 
     def get(self, component: str, name: str) -> Any:
         """Return the value of a parameter. Raises DoesNotExist."""
-        for parameter in self.of(component):
+        if (component, name) in self.values:
+            return self.values[component, name]
+        for parameter in self._elsewhere(component, name):
             if parameter.name == name:
                 return parameter.value
         raise _absent()
+
+    def _elsewhere(self, component: str, name: str) -> Iterator[Parameter]:
+        """Yield what may be the parameter of that name, if it has a storage of its own."""
+        if component == VHOST_LIMITS:
+            yield from self._limits()
+        elif component in (POLICY, OPERATOR_POLICY):
+            vhost = self._vhost
+            policies = vhost.policies if component == POLICY else vhost.operator_policies
+            with contextlib.suppress(DoesNotExist):
+                yield _parameter(component, policies[name])
 
     def set(self, component: str, name: str, value: Any, user: User | None = None) -> None:
         """Set a parameter, replacing the one of that name. Raises InvalidParameter."""

@@ -10,6 +10,8 @@ from mypy_extensions import mypyc_attr
 
 # With fewer timers, cancelled ones are not swept.
 SWEEP_MIN: Final = 1024
+# Timers that run in one turn of the loop.
+DUE_MAX: Final = 100
 
 
 class Timer:
@@ -66,8 +68,14 @@ class Timers:
         return self.earliest_ms
 
     def run_due(self, now: int) -> None:
-        """Run the timers that are due at `now`, including those set meanwhile."""
-        while (deadline := self.next_deadline()) is not None and deadline <= now:
+        """Run the timers that are due at `now`, including those set meanwhile, but at most `DUE_MAX` of them.
+
+        The rest stays due, so that others are served before.
+        """
+        for _ in range(DUE_MAX):
+            deadline = self.next_deadline()
+            if deadline is None or deadline > now:
+                return
             timer = heapq.heappop(self._heap)
             callback, timer.callback = timer.callback, None
             assert callback is not None

@@ -58,7 +58,7 @@ class VHostPolicies(Policies):
         if self.put(policy):
             vhost = self._vhost
             vhost.broker.journal.define(*journal_entries.of_policy(self.kind, vhost.name, policy))
-            yield from apply_to_all(vhost, policy)
+            yield from apply_to_all(vhost, policy.name, policy)
             vhost.broker.events.emit_action("policy.set", vhost=vhost.name, **policy.as_event())
             vhost.broker.advice.on_policy(vhost, policy)
 
@@ -77,7 +77,7 @@ class VHostPolicies(Policies):
         self.remove(name)
         vhost = self._vhost
         vhost.broker.journal.undefine((self.kind, vhost.name, name))
-        yield from apply_to_all(vhost, None)
+        yield from apply_to_all(vhost, name, None)
         vhost.broker.events.emit_action("policy.cleared", vhost=vhost.name, name=name)
 
     def forget(self) -> None:
@@ -103,7 +103,7 @@ class VHostOperatorPolicies(VHostPolicies):
             vhost.broker.journal.define(*journal_entries.of_policy(self.kind, vhost.name, policy))
             value = policy.as_event()
             events.parameter_set(vhost.name, self.kind, value.pop("name"), value)
-            yield from apply_to_all(vhost, policy)
+            yield from apply_to_all(vhost, policy.name, policy)
             events.emit_action("policy.set", vhost=vhost.name, **policy.as_event())
 
     def clearing(self, name: str) -> Steps[None]:
@@ -111,12 +111,12 @@ class VHostOperatorPolicies(VHostPolicies):
         vhost, events = self._vhost, self._vhost.broker.events
         vhost.broker.journal.undefine((self.kind, vhost.name, name))
         events.parameter_cleared(vhost.name, self.kind, name)
-        yield from apply_to_all(vhost, None)
+        yield from apply_to_all(vhost, name, None)
         events.emit_action("operator.policy.cleared", vhost=vhost.name, name=name)
 
 
-def apply_to_all(vhost: VHost, policy: Policy | None) -> Steps[None]:
-    """Find the policies of all exchanges and queues anew after a policy was set or (None) cleared.
+def apply_to_all(vhost: VHost, name: str, policy: Policy | None) -> Steps[None]:
+    """Find the policies of exchanges and queues anew after that of a name was set or (None) cleared.
 
     Queues come last: they may drop messages, which are then routed as the new policies say. If the steps are given up,
     the rest follows at once.
@@ -124,24 +124,35 @@ def apply_to_all(vhost: VHost, policy: Policy | None) -> Steps[None]:
     exchanges, queues = deque(vhost.exchanges.values()), deque(vhost.queues.values())
     try:
         while exchanges or queues:
-            _apply_to_next(vhost, exchanges, queues, policy)
+            _apply_to_next(vhost, exchanges, queues, name, policy)
             yield
     finally:
         while exchanges or queues:
-            _apply_to_next(vhost, exchanges, queues, policy)
+            _apply_to_next(vhost, exchanges, queues, name, policy)
 
 
-def _apply_to_next(vhost: VHost, exchanges: deque[Exchange], queues: deque[Queue], policy: Policy | None) -> None:
+def _apply_to_next(
+    vhost: VHost, exchanges: deque[Exchange], queues: deque[Queue], name: str, policy: Policy | None
+) -> None:
+    # All policies are tried only for objects that the change concerns: there may be thousands of both.
     if exchanges:
         exchange = exchanges.popleft()
         before = exchange.policy, exchange.operator_policy
-        apply_to_exchange(vhost, exchange)
-        if before != (exchange.policy, exchange.operator_policy):
-            vhost.topology_changed()
+        if _has(before, name) or (policy is not None and policy.applies_to_exchange(exchange)):
+            apply_to_exchange(vhost, exchange)
+            if before != (exchange.policy, exchange.operator_policy):
+                vhost.topology_changed()
         return
     queue = queues.popleft()
-    if not queue.is_deleted and apply_to_queue(vhost, queue):
+    is_concerned = _has((queue.policy, queue.operator_policy), name) or (
+        policy is not None and policy.applies_to_queue(queue)
+    )
+    if is_concerned and not queue.is_deleted and apply_to_queue(vhost, queue):
         vhost.broker.events.queue_policy_changed(queue, policy)
+
+
+def _has(applied: tuple[Policy | None, Policy | None], name: str) -> bool:
+    return any(policy is not None and policy.name == name for policy in applied)
 
 
 def apply_to_exchange(vhost: VHost, exchange: Exchange) -> None:

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from amqp_broker.broker.timers import SWEEP_MIN, Timers
+from amqp_broker.broker.timers import DUE_MAX, SWEEP_MIN, Timers
 
 
 class Record:
@@ -153,3 +153,17 @@ def test_a_sweep_while_timers_run_loses_no_timer() -> None:
     record.timers.at(100, set_many)
     record.timers.run_due(300)
     assert record.ran == [("after", 300), ("last", 300)]
+
+
+def test_of_very_many_timers_that_are_due_some_run_and_the_others_stay_due() -> None:
+    record = Record()
+    for number in range(2 * DUE_MAX + 1):
+        record.at(10, str(number))
+    counts = []
+    for _ in range(3):
+        record.timers.run_due(10)
+        counts.append(len(record.ran))
+        assert record.timers.next_deadline() == (10 if len(counts) < 3 else None)
+    assert counts == [DUE_MAX, 2 * DUE_MAX, 2 * DUE_MAX + 1]
+    assert [name for name, _ in record.ran] == [str(number) for number in range(2 * DUE_MAX + 1)]
+    assert record.timers.next_deadline() is None

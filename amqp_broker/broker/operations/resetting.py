@@ -37,19 +37,21 @@ def resetting_vhost(vhost: VHost) -> Steps[None]:
             if (exchange := vhost.exchanges.get(name)) is not None:
                 yield from vhost.deletions.of_exchange(exchange)
             yield
-        _clear_settings(vhost)
+        yield from _clearing_settings(vhost)
 
 
-def _clear_settings(vhost: VHost) -> None:
+def _clearing_settings(vhost: VHost) -> Steps[None]:
     """Delete what is left in a vhost without queues and exchanges of its own."""
     broker = vhost.broker
     for exchange in list(vhost.exchanges.values()):
         for binding in list(exchange.bindings.values()):
             vhost.unbind(binding)
+            yield
     for policy in list(vhost.policies):
-        vhost.policies.clear(policy.name)
+        yield from vhost.policies.clearing(policy.name)
     for parameter in list(vhost.parameters):
         vhost.parameters.clear(parameter.component, parameter.name)
+        yield
     if vhost.is_partial:
         vhost.is_partial = False
         vhost.remember()
