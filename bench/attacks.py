@@ -11,27 +11,36 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import http.client
+import json
 import random
 import socket
 import tempfile
 import time
+from base64 import b64encode
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from threading import Event, Thread
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import pika
 from pamqp import base, body, commands, frame, header
 
 from bench.subjects import Subject, amqp_broker, compiled, rabbitmq
-from compat.brokers import BrokerProcess
+from compat.brokers import AmqpBroker, BrokerProcess
+from compat.oracles.rabbitmq import RabbitMQ
 
 PAUSE_S: Final = 0.002
+# Between two looks whether an attack is over.
+POLL_S: Final = 0.1
 # RabbitMQ may take longer; the row says so.
 PATIENCE_S: Final = 60.0
 CHANNEL: Final = 1
 ROUTES: Final = 1000
 UNACKED: Final = 20_000
+MANY: Final = 200_000
+CHAIN: Final = 1000
+DEAD_LETTERS: Final[dict[str, Any]] = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"}
 
 
 def marshalled(*methods: base.Frame) -> bytes:
@@ -58,8 +67,8 @@ class RawClient:
         self.socket.sendall(frame.marshal(method, channel))
         self.wait_for(answer)
 
-    def wait_for(self, kind: type[base.Frame], count: int = 1) -> None:
-        """Read until this number of methods of this kind have come. Raise TimeoutError."""
+    def wait_for(self, kind: type[base.Frame], count: int = 1) -> bytes:
+        """Read until this number of methods of this kind have come; return the last one. Raise TimeoutError."""
         while True:
             at = 0
             while len(self._read) - at >= 8 and len(self._read) - at >= 8 + (
@@ -69,8 +78,9 @@ class RawClient:
                 at += 8 + size
                 count -= is_one
                 if not count:
+                    last = self._read[at - size - 1 : at - 1]
                     self._read = self._read[at:]
-                    return
+                    return last
             data = self.socket.recv(1 << 20)
             if not data:
                 raise ConnectionError("the broker has closed the connection")
@@ -82,6 +92,12 @@ class RawClient:
         self.socket.sendall(marshalled(*methods, commands.Basic.Qos()))
         self.wait_for(commands.Basic.QosOk)
 
+    def count(self, queue: str) -> int:
+        """Return the number of ready messages of a queue."""
+        self.socket.sendall(marshalled(commands.Queue.Declare(queue=queue, passive=True)))
+        answer = self.wait_for(commands.Queue.DeclareOk)
+        return int.from_bytes(answer[-8:-4], "big")
+
     def drop_all(self) -> None:
         """Read on without looking, until the connection ends."""
         with contextlib.suppress(OSError):
@@ -90,19 +106,25 @@ class RawClient:
 
 
 class Attack(NamedTuple):
-    """An attack: what is declared before it, and what it sends at once."""
+    """An attack: what is declared before it, and what it sends at once.
+
+    With `until`, it is over when that queue has that many messages; with `limit`, an administrator limits the length of
+    the queue "attacked" to that.
+    """
 
     name: str
     title: str
     prepare: Callable[[RawClient, RawClient], object]
     data: Callable[[], bytes]
+    until: tuple[str, int] | None = None
+    limit: int | None = None
 
 
-def published(exchange: str, key: str) -> bytes:
+def published(exchange: str, key: str, expiration: str | None = None) -> bytes:
     """Return the frames of a message of eight octets."""
     parts = (
         commands.Basic.Publish(exchange=exchange, routing_key=key),
-        header.ContentHeader(body_size=8, properties=commands.Basic.Properties()),
+        header.ContentHeader(body_size=8, properties=commands.Basic.Properties(expiration=expiration)),
         body.ContentBody(b"8 octets"),
     )
     return b"".join(frame.marshal(part, CHANNEL) for part in parts)
@@ -143,6 +165,44 @@ def begin_transactions(helper: RawClient, attacker: RawClient) -> None:
     attacker.call(commands.Tx.Select(), commands.Tx.SelectOk)
 
 
+def declare_with_dead_letters(client: RawClient) -> None:
+    client.call(commands.Queue.Declare(queue="dead", exclusive=True), commands.Queue.DeclareOk)
+    declare = commands.Queue.Declare(queue="attacked", exclusive=True, arguments=DEAD_LETTERS)
+    client.call(declare, commands.Queue.DeclareOk)
+
+
+def fill_queue(helper: RawClient, attacker: RawClient) -> None:
+    declare_with_dead_letters(attacker)
+    attacker.socket.sendall(published("", "attacked") * MANY)
+    attacker.do()
+
+
+def fill_behind_one_that_stays(helper: RawClient, attacker: RawClient) -> None:
+    """Have messages expire behind the head, so that they all leave when it is taken."""
+    declare_with_dead_letters(attacker)
+    attacker.socket.sendall(published("", "attacked") + published("", "attacked", expiration="1") * MANY)
+    attacker.do()
+
+
+def take_many(helper: RawClient, attacker: RawClient) -> None:
+    declare_with_dead_letters(attacker)
+    attacker.socket.sendall(published("", "attacked") * MANY)
+    attacker.call(commands.Basic.Consume(queue="attacked", consumer_tag="c"), commands.Basic.ConsumeOk)
+    attacker.wait_for(commands.Basic.Deliver, MANY)
+
+
+def chain_queues(helper: RawClient, attacker: RawClient) -> None:
+    """Declare queues of which each dead-letters all messages into the next."""
+    for number in range(CHAIN):
+        to: dict[str, Any] = {
+            "x-dead-letter-exchange": "",
+            "x-dead-letter-routing-key": f"q{number + 1}",
+            "x-message-ttl": 0,
+        }
+        attacker.do(commands.Queue.Declare(queue=f"q{number}", exclusive=True, nowait=True, arguments=to))
+    attacker.do(commands.Queue.Declare(queue=f"q{CHAIN}", exclusive=True, nowait=True))
+
+
 def prepare_nothing(helper: RawClient, attacker: RawClient) -> None:
     pass
 
@@ -179,6 +239,41 @@ ATTACKS: Final = (
         begin_transactions,
         lambda: marshalled(commands.Basic.Ack(0, multiple=True), commands.Tx.Rollback()) * 60,
     ),
+    Attack(
+        "policy",
+        "a policy limits a queue of 200 000 messages to 10; the others are dead-lettered",
+        fill_queue,
+        lambda: b"",
+        until=("dead", MANY - 10),
+        limit=10,
+    ),
+    Attack(
+        "expiry",
+        "200 000 messages expire together, and are dead-lettered",
+        fill_behind_one_that_stays,
+        lambda: marshalled(commands.Basic.Get(queue="attacked", no_ack=True)),
+        until=("dead", MANY),
+    ),
+    Attack(
+        "rejects",
+        "200 000 unacked messages, rejected together, are dead-lettered",
+        take_many,
+        lambda: marshalled(commands.Basic.Nack(0, multiple=True, requeue=False)),
+        until=("dead", MANY),
+    ),
+    Attack(
+        "returns",
+        "200 000 unacked messages return together",
+        take_many,
+        lambda: marshalled(commands.Basic.Cancel("c", nowait=True), commands.Basic.Recover(requeue=True)),
+    ),
+    Attack(
+        "chain",
+        "one message passes 1 000 queues, each of which dead-letters it into the next",
+        chain_queues,
+        lambda: published("", "q0"),
+        until=(f"q{CHAIN}", 1),
+    ),
 )
 
 
@@ -193,7 +288,9 @@ class Waits(NamedTuple):
 
 def measure(attack: Attack, subject: Subject, folder: Path) -> Waits | None:
     """Attack a new broker. Return None if the attack's queues and bindings take too long."""
-    broker = subject.make(folder / f"{subject.name}-{attack.name}".replace(" ", "-"))
+    make = subject.make if attack.limit is None else subject.make_managed
+    assert make is not None
+    broker = make(folder / f"{subject.name}-{attack.name}".replace(" ", "-"))
     assert isinstance(broker, BrokerProcess)
     broker.start()
     try:
@@ -217,8 +314,13 @@ def _attack(attack: Attack, broker: BrokerProcess) -> Waits | None:
 
     def strike() -> None:
         try:
+            if attack.limit is not None:
+                assert isinstance(broker, AmqpBroker | RabbitMQ)
+                limit_length(broker, attack.limit)
             attacker.socket.sendall(data)
             attacker.call(commands.Basic.Qos(), commands.Basic.QosOk)
+            while attack.until is not None and attacker.count(attack.until[0]) != attack.until[1]:
+                time.sleep(POLL_S)
             outcomes.append(True)
         except (OSError, ConnectionError):
             outcomes.append(False)
@@ -235,6 +337,17 @@ def _attack(attack: Attack, broker: BrokerProcess) -> Waits | None:
         time.sleep(PAUSE_S)
     waits.sort()
     return Waits(waits[len(waits) * 99 // 100], waits[-1], max(memory) - memory[0], outcomes == [True])
+
+
+def limit_length(broker: AmqpBroker | RabbitMQ, length: int) -> None:
+    """Limit the length of the attacked queue, as an administrator."""
+    connection = http.client.HTTPConnection(broker.host, broker.management_port, timeout=PATIENCE_S)
+    credentials = b64encode(f"{broker.user}:{broker.password}".encode()).decode()
+    document = json.dumps({"pattern": "^attacked$", "definition": {"max-length": length}})
+    headers = {"authorization": f"Basic {credentials}", "content-type": "application/json"}
+    connection.request("PUT", "/api/policies/%2F/attack", document, headers)
+    assert connection.getresponse().status == http.HTTPStatus.CREATED
+    connection.close()
 
 
 def _memory_mb(pid: int) -> float:
