@@ -41,7 +41,7 @@ def settling(channel: Channel, deliveries: Deliveries, *, requeue: bool, has_fai
         for together in limited_apart(deliveries):
             yield from _returning(broker, together, give_back, channel.serve_returned)
         return
-    for portion in _portions(deliveries):
+    for portion in portions(deliveries):
         with broker.dead_letters_held():
             channel.give_up(portion, has_failed)
         broker.work += REJECT_WORK * len(portion)
@@ -80,7 +80,7 @@ def _returning(
     for queue in queues:
         queue.hold()
     try:
-        for portion in _portions(deliveries):
+        for portion in portions(deliveries):
             with broker.dead_letters_held():
                 give_back(portion)
             broker.work += REJECT_WORK * len(portion)
@@ -92,7 +92,8 @@ def _returning(
             serve(queues)
 
 
-def _portions(deliveries: Deliveries) -> Iterator[Deliveries]:
+def portions(deliveries: Deliveries) -> Iterator[Deliveries]:
+    """Yield deliveries in the portions in which they are settled."""
     for start in range(0, len(deliveries), SETTLED_MAX):
         yield deliveries[start : start + SETTLED_MAX]
 

@@ -113,6 +113,8 @@ class Session(ClientConnection[VHost, Channel]):
         self.is_blocked_by_alarm = False
         # A method is done in steps; nothing after it is read.
         self.is_working = False
+        # Its first steps are done in the read that asks for it.
+        self._is_beginning = False
         # An alarm or a fault blocks it, of which clients with the capability were notified.
         self._is_announced = False
         self.ack_timeouts: AckTimeouts | None = None
@@ -213,9 +215,13 @@ class Session(ClientConnection[VHost, Channel]):
 
     def work(self, steps: Steps[None]) -> None:
         """Do the steps of a method. If they take more than one batch, nothing is read until the last."""
-        if not self.broker.do_in_batches(self._guarded(steps), self._on_worked):
-            self.is_working = True
-            self.follow_blocks()
+        # Already now, so that `spend` leaves it to the end of this work to read on.
+        self.is_working = self._is_beginning = is_done = True
+        try:
+            is_done = self.broker.do_in_batches(self._guarded(steps), self._on_worked)
+        finally:
+            self.is_working, self._is_beginning = not is_done, False
+        self.follow_blocks()
         self.spend(0)
 
     def _guarded(self, steps: Steps[None]) -> Steps[None]:
@@ -223,7 +229,7 @@ class Session(ClientConnection[VHost, Channel]):
         try:
             yield from steps
         except Exception:
-            if not self.is_working:
+            if self._is_beginning:
                 raise
             logger.exception("%s: internal error", self.name)
             self.fail(InternalError(""), 0)

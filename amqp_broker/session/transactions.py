@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from pamqp import commands
 
 from amqp_broker.amqp.errors import PreconditionFailed
+from amqp_broker.broker.portions import WORK_MAX, Steps, finished
 from amqp_broker.session import basic_publish
 from amqp_broker.session import channel as channels
+from amqp_broker.session.basic_publish import PUBLISH_WORK
+from amqp_broker.session.returning import portions, settling
 
 if TYPE_CHECKING:
     from amqp_broker.amqp.message import Message
@@ -16,6 +19,9 @@ if TYPE_CHECKING:
     from amqp_broker.broker.exchanges.exchange import Exchange
     from amqp_broker.broker.queues.queue import Queue
     from amqp_broker.session.channel import Channel, Duplicate
+
+# Publishes and settlements that are committed at once; more are committed in portions.
+COMMITTED_MAX: Final = 1000
 
 
 class Transaction:
@@ -63,34 +69,74 @@ def select(channel: Channel, method: commands.Tx.Select) -> None:
     channel.session.send(channel.number, commands.Tx.SelectOk())
 
 
-def commit(channel: Channel, method: commands.Tx.Commit) -> None:
-    transaction, session = _transaction(channel), channel.session
+def commit(channel: Channel, method: commands.Tx.Commit) -> Steps[None] | None:
+    transaction = _transaction(channel)
     # The new transaction begins first, so that it contains what happens during the commit.
     channel.transaction = Transaction()
-    with session.broker.dead_letters_held():
-        is_complete = _publish(channel, transaction)
-        for _, delivery in transaction.acks:
-            channel.finish(delivery)
-        channel.release_prefetch(transaction.acks)
-        channel.release_duplicates(transaction.duplicates)
-        if is_complete:
-            # It leaves before the messages that come back are delivered again.
-            session.send(channel.number, commands.Tx.CommitOk())
-        for (requeue, has_failed), deliveries in transaction.rejects:
-            channel.settle_rejected(deliveries, requeue, has_failed)
+    if len(transaction.publishes) + len(transaction.settled()) > COMMITTED_MAX:
+        return _commit_in_portions(channel, transaction)
+    with channel.session.broker.dead_letters_held():
+        is_complete = finished(_committing(channel, transaction))
     if not is_complete:
-        raise PreconditionFailed("partial tx completion")
+        raise _partial()
     # commit-ok promises what a confirm does (rabbit_channel.erl, maybe_complete_tx).
-    session.gate.hold_for_messages()
+    channel.session.gate.hold_for_messages()
+    return None
 
 
-def _publish(channel: Channel, transaction: Transaction) -> bool:
+def _commit_in_portions(channel: Channel, transaction: Transaction) -> Steps[None]:
+    """Commit a large transaction. It becomes safe as a whole."""
+    session, steps = channel.session, _committing(channel, transaction)
+    journal = session.broker.journal
+    journal.open_works += 1
+    is_complete = is_done = False
+    try:
+        while not is_done:
+            with session.broker.dead_letters_held():
+                try:
+                    next(steps)
+                except StopIteration as end:
+                    is_complete, is_done = end.value, True
+            # commit-ok waits for the whole transaction, which is in one batch.
+            session.gate.hold_for_messages()
+            yield
+    finally:
+        journal.open_works -= 1
+    if not is_complete and session.channels.get(channel.number) is channel:
+        session.close_channel(channel.number, _partial(), commands.Tx.Commit.index)
+
+
+def _committing(channel: Channel, transaction: Transaction) -> Steps[bool]:
+    """Do what a transaction contains; return whether the queues took all messages."""
+    session = channel.session
+    is_complete = yield from _publishing(channel, transaction)
+    for portion in portions(transaction.acks):
+        for _, delivery in portion:
+            channel.finish(delivery)
+        channel.release_prefetch(portion)
+        session.broker.work += len(portion)
+        yield
+    channel.release_duplicates(transaction.duplicates)
+    if is_complete and session.channels.get(channel.number) is channel:
+        # It leaves before the messages that come back are delivered again.
+        session.send(channel.number, commands.Tx.CommitOk())
+    for (requeue, has_failed), deliveries in transaction.rejects:
+        yield from settling(channel, deliveries, requeue=requeue, has_failed=has_failed)
+    return is_complete
+
+
+def _partial() -> PreconditionFailed:
+    return PreconditionFailed("partial tx completion")
+
+
+def _publishing(channel: Channel, transaction: Transaction) -> Steps[bool]:
     """Publish the messages of a transaction; return False if a queue refused one and the commit fails.
 
     In RabbitMQ a channel learns between two methods only that a quorum queue refuses it or takes publishes again. So
     the queue takes all messages of a commit or none. A message that it refuses does not fail the commit, even where
     another queue refuses it as well (rabbit_channel.erl, tx.commit and maybe_complete_tx).
     """
+    broker = channel.session.broker
     targets = {queue for _, _, queues, _ in transaction.publishes for queue in queues}
     refusing = {queue for queue in targets if queue.refuses(channel.publisher)}
     is_complete = True
@@ -103,6 +149,9 @@ def _publish(channel: Channel, transaction: Transaction) -> bool:
         is_taken = basic_publish.push(channel, message, taking, mandatory and not queues, publisher=None)
         if not is_taken and len(taking) == len(alive):
             is_complete = False
+        broker.work += PUBLISH_WORK
+        if broker.work >= WORK_MAX:
+            yield
     return is_complete
 
 

@@ -224,7 +224,7 @@ class LmdbJournal(Journal):
 
     @property
     def has_work(self) -> bool:
-        return self._has_garbage or self.has_changes
+        return (self._has_garbage or self.has_changes) and not self.open_works
 
     def write(self, txn: lmdb.Transaction) -> Iterator[None]:
         """Put the collected batch into a transaction; yield after each slice. Raise lmdb.Error.

@@ -105,6 +105,7 @@ class Store:
         """Commit the last changes and release the folder."""
         self.halt()
         self.journal.take_back()
+        self.journal.open_works = 0
         if self.journal.has_work:
             try:
                 with self.environment.lmdb.begin(write=True) as txn:

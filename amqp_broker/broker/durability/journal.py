@@ -171,6 +171,8 @@ class Journal:
         self.committed = 0
         self.journal_bytes = 0
         self.definitions = 0
+        # Works in portions, all of whose changes become safe together: no batch is taken until they are done.
+        self.open_works = 0
         # Set during recovery: restored objects are not defined again.
         self.is_restoring = False
         # Called with the reason when the journal cannot be read any more.
@@ -269,8 +271,8 @@ class Journal:
 
     @property
     def has_work(self) -> bool:
-        """True if there is anything to commit."""
-        return self.has_changes
+        """True if there is anything to commit now."""
+        return self.has_changes and not self.open_works
 
     @property
     def last_used_batch(self) -> int:
