@@ -6,6 +6,8 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from amqp_broker.broker.clients.client_channel import Delivery
+    from amqp_broker.broker.portions import Steps
     from amqp_broker.session.channel import Channel
 
 # Tags that are looked up one by one, although they may be settled. The dict is slow to walk from the front: it keeps
@@ -13,6 +15,9 @@ if TYPE_CHECKING:
 SETTLED_MAX: Final = 1024
 # Acks that count as one piece of work (`Session.spend`).
 ACKS_OF_WORK: Final = 4
+# Deliveries that are acked at once, and the work (`Broker.work`) of each of more, which are acked in portions.
+ACKED_MAX: Final = 4096
+ACK_WORK: Final = 4
 
 
 def ack_up_to(channel: Channel, tag: int) -> bool:
@@ -30,9 +35,25 @@ def ack_up_to(channel: Channel, tag: int) -> bool:
         or channel.session.broker.faults.on_ack
     ):
         return False
-    settled = tags_up_to(channel, tag)
-    for other in settled:
-        queue, consumer, position, message = unacked.pop(other)
+    deliveries = take_up_to(channel, tag)
+    if len(deliveries) > ACKED_MAX:
+        channel.session.work(_acking(channel, deliveries))
+    else:
+        _ack_all(channel, deliveries)
+        channel.session.spend(len(deliveries) // ACKS_OF_WORK)
+    return True
+
+
+def _acking(channel: Channel, deliveries: list[tuple[int, Delivery]]) -> Steps[None]:
+    for start in range(0, len(deliveries), ACKED_MAX):
+        portion = deliveries[start : start + ACKED_MAX]
+        _ack_all(channel, portion)
+        channel.session.broker.work += ACK_WORK * len(portion)
+        yield
+
+
+def _ack_all(channel: Channel, deliveries: list[tuple[int, Delivery]]) -> None:
+    for _, (queue, consumer, position, message) in deliveries:
         if queue.has_extras:
             queue.forget(position, message)
         queue.unacked_count -= 1
@@ -42,8 +63,17 @@ def ack_up_to(channel: Channel, tag: int) -> bool:
         consumer.in_flight -= 1
         if consumer.is_full:
             channel.mark_freed(consumer)
-    channel.session.spend(len(settled) // ACKS_OF_WORK)
-    return True
+
+
+def take_up_to(channel: Channel, tag: int) -> list[tuple[int, Delivery]]:
+    """Take the unacked deliveries up to a tag (0: all), and return them with their tags."""
+    unacked = channel.unacked
+    if unacked and (tag == 0 or next(reversed(unacked)) <= tag):
+        channel.settled_until = max(channel.settled_until, tag)
+        taken = list(unacked.items())
+        unacked.clear()
+        return taken
+    return [(other, unacked.pop(other)) for other in tags_up_to(channel, tag)]
 
 
 def tags_up_to(channel: Channel, tag: int) -> list[int]:

@@ -13,7 +13,7 @@ from amqp_broker.broker.observe.recorder import Recorder
 from amqp_broker.broker.portions import finished
 from amqp_broker.broker.vhost import VHost
 from amqp_broker.lab import delivery_faults
-from amqp_broker.session.acks import ack_up_to, tags_up_to
+from amqp_broker.session.acks import ack_up_to, take_up_to
 from amqp_broker.session.channel_limit import ChannelLimit
 from amqp_broker.session.confirms import send_confirms
 from amqp_broker.session.late_deliveries import settle_late
@@ -297,7 +297,7 @@ class Channel(ClientChannel[VHost]):
             self._take_duplicates(tag, multiple)
         if not multiple:
             return [(tag, unacked.pop(tag))] if tag in unacked else []
-        return [(other, unacked.pop(other)) for other in tags_up_to(self, tag)]
+        return take_up_to(self, tag)
 
     def add_duplicate(self, tag: int, queue: Queue, message: Message) -> None:
         """Remember a duplicate that a fault has delivered under this tag."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from amqp_broker.broker.portions import WORK_MAX
@@ -28,6 +29,11 @@ REJECT_WORK: Final = 8
 SETTLED_MAX: Final = 1024
 
 Deliveries: TypeAlias = "list[tuple[int, Delivery]]"
+
+# Parts of a pair of tag and delivery, and of the delivery. A loop in Python would take long for all that are settled.
+_DELIVERY: Final = itemgetter(1)
+_QUEUE: Final = itemgetter(0)
+_CONSUMER: Final = itemgetter(1)
 
 
 def settling(channel: Channel, deliveries: Deliveries, *, requeue: bool, has_failed: bool) -> Steps[None]:
@@ -76,7 +82,7 @@ def _returning(
         if broker.work >= WORK_MAX:
             yield
         return
-    queues = dict.fromkeys(delivery[0] for _, delivery in deliveries)
+    queues: dict[Queue, None] = dict.fromkeys(map(_QUEUE, map(_DELIVERY, deliveries)))
     for queue in queues:
         queue.hold()
     try:
@@ -125,7 +131,8 @@ def limited_apart(deliveries: list[tuple[int, Delivery]]) -> Iterator[list[tuple
     A queue drops what is too much, and what has expired, after each portion. There, a portion has the deliveries of one
     consumer, or one delivery if it goes to the tail.
     """
-    if len(deliveries) < 2 or not any(queue.limits_returns for queue in {one[1][0] for one in deliveries}):
+    queues: set[Queue] = set(map(_QUEUE, map(_DELIVERY, deliveries)))
+    if len(deliveries) < 2 or not any(queue.limits_returns for queue in queues):
         yield deliveries
         return
     for consumer, portion in groupby(deliveries, key=_consumer_of):
@@ -150,17 +157,12 @@ def _consumer_of(one: tuple[int, Delivery]) -> Consumer | None:
     return one[1][1]
 
 
-def _are_of_many(deliveries: list[tuple[int, Delivery]]) -> bool:
+def _are_of_many(deliveries: Deliveries) -> bool:
     """Return whether not all deliveries are of the same consumer."""
     if len(deliveries) < 2:
         return False
-    first = deliveries[0][1][1]
-    if first is None:
-        return True
-    for _, (_, consumer, _, _) in deliveries:  # noqa: SIM110 (a generator is slower)
-        if consumer is not first:
-            return True
-    return False
+    consumers = set(map(_CONSUMER, map(_DELIVERY, deliveries)))
+    return len(consumers) > 1 or None in consumers
 
 
 def _by_consumer_tag(one: tuple[int, Delivery]) -> tuple[bool, str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import chain
+from operator import itemgetter
 from typing import TYPE_CHECKING, Final
 
 from pamqp import commands
@@ -73,7 +75,8 @@ def commit(channel: Channel, method: commands.Tx.Commit) -> Steps[None] | None:
     transaction = _transaction(channel)
     # The new transaction begins first, so that it contains what happens during the commit.
     channel.transaction = Transaction()
-    if len(transaction.publishes) + len(transaction.settled()) > COMMITTED_MAX:
+    rejected_count = sum(len(deliveries) for _, deliveries in transaction.rejects)
+    if len(transaction.publishes) + len(transaction.acks) + rejected_count > COMMITTED_MAX:
         return _commit_in_portions(channel, transaction)
     with channel.session.broker.dead_letters_held():
         is_complete = finished(_committing(channel, transaction))
@@ -137,7 +140,7 @@ def _publishing(channel: Channel, transaction: Transaction) -> Steps[bool]:
     another queue refuses it as well (rabbit_channel.erl, tx.commit and maybe_complete_tx).
     """
     broker = channel.session.broker
-    targets = {queue for _, _, queues, _ in transaction.publishes for queue in queues}
+    targets = set(chain.from_iterable(map(itemgetter(2), transaction.publishes)))
     refusing = {queue for queue in targets if queue.refuses(channel.publisher)}
     is_complete = True
     for message, exchange, queues, mandatory in transaction.publishes:

@@ -4,11 +4,13 @@ import base64
 from collections.abc import Callable
 
 import pytest
+from pamqp import commands
 
 from amqp_broker.amqp.errors import InternalError, NotAllowed
 from amqp_broker.broker.admin.access import Permission
 from amqp_broker.broker.broker import Broker
 from amqp_broker.broker.clients.client_connection import Connection
+from amqp_broker.broker.portions import WORK_MAX
 from amqp_broker.broker.queues.queue import DRAIN_MESSAGES_MAX
 from amqp_broker.settings.settings import Settings
 from tests.broker_parts import (
@@ -23,6 +25,7 @@ from tests.broker_parts import (
     push,
 )
 from tests.memory_journal import MemoryJournal
+from tests.peer import Lab, publish_bytes
 from tests.stepping import counted
 
 
@@ -289,3 +292,26 @@ def test_the_end_of_a_turn_is_called_once_for_each_who_asked() -> None:
     broker.end_turn()
     broker.end_turn()
     assert calls == [1, 2]
+
+
+def test_the_batches_of_many_backlogs_share_the_time_of_a_turn() -> None:
+    lab = Lab()
+    publisher = lab.connect()
+    for number in range(20):
+        publisher.declare(f"q{number}")
+        publisher.send_bytes(publish_bytes(f"q{number}", b"8 octets") * 5000)
+    lab.drain()
+    reader = lab.connect()
+    for number in range(20):
+        reader.send(commands.Basic.Consume(queue=f"q{number}", no_ack=True, nowait=True))
+
+    def left() -> int:
+        return sum(queue.ready_count for queue in lab.vhost.queues.values())
+
+    ready, turns = left(), 0
+    while lab.broker.undrained:
+        lab.broker.drain_on()
+        assert ready - left() <= WORK_MAX + DRAIN_MESSAGES_MAX
+        ready, turns = left(), turns + 1
+    assert ready == 0
+    assert turns > 20 * 5000 // (WORK_MAX + DRAIN_MESSAGES_MAX) - 2

@@ -7,30 +7,6 @@ from typing import Final
 # The names of rows, a line each, by the reason.
 _BY_REASON: Final = {
     "Many messages of one queue are settled, given up or removed in one turn.": """
-basic_ack_classic_of_all
-basic_ack_priority_of_all
-basic_ack_quorum_of_all
-basic_nack_classic_of_all
-basic_nack_dead_letters_of_all
-basic_nack_priority_of_all
-basic_nack_quorum_of_all
-basic_nack_requeue_classic_of_all
-basic_nack_requeue_priority_of_all
-basic_nack_requeue_quorum_of_all
-basic_recover_classic_of_all
-basic_recover_priority_of_all
-basic_recover_quorum_of_all
-channel_close_classic_of_all
-channel_close_priority_of_all
-channel_close_quorum_of_all
-a_commit_of_many_acks
-a_commit_of_many_publishes
-a_consumer_does_not_acknowledge_many
-a_rollback_of_many_publishes_and_acks
-queue_delete_priority_of_all
-queue_delete_quorum_of_all
-queue_purge_priority_of_all
-queue_purge_quorum_of_all
 a_stream_retains_for_a_time
 """,
     "Each backlog is served once in a turn, however many there are.": """

@@ -54,6 +54,9 @@ PORTIONS: Final = {
     "FREED_MAX": 64,
     "BATCH_MESSAGES": 16,
     "DYING_MAX": 16,
+    "SETTLED_MAX": 16,
+    "ACKED_MAX": 32,
+    "COMMITTED_MAX": 16,
     "CHUNK_MESSAGES_MAX": 32,
     "DUE_MAX": 8,
 }

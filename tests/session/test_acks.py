@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from pamqp.commands import Basic, Tx
 
-from tests.peer import Lab, Peer
+from amqp_broker.session.acks import ACKED_MAX
+from tests.peer import Lab, Peer, publish_bytes
 
 STREAM = {"x-queue-type": "stream"}
 
@@ -105,3 +106,43 @@ def test_a_rollback_makes_deliveries_unacked_that_can_be_acked_up_to_a_tag_again
         peer.call(Tx.Rollback())
     peer.send(Basic.Ack(4, multiple=True))
     assert list(peer.session.channels[1].unacked) == [5, 6, 7, 8, 9]
+
+
+@pytest.mark.parametrize("arguments", [{}, {"x-max-priority": 5}, {"x-queue-type": "quorum"}])
+def test_others_are_served_while_very_many_deliveries_are_acked(arguments: dict[str, Any]) -> None:
+    lab = Lab()
+    peer = lab.connect()
+    peer.declare("q", durable=True, arguments=arguments)
+    count = 3 * ACKED_MAX + 5
+    peer.send_bytes(publish_bytes("q", b"8 octets") * count)
+    lab.drain()
+    queue = lab.vhost.queues["q"]
+    peer.consume("q")
+    lab.drain()
+    assert len(peer.bodies()) == count
+    peer.send(Basic.Ack(0, multiple=True), Basic.Qos())
+    turns, left = 0, queue.unacked_count
+    assert left >= count - 2 * ACKED_MAX
+    while lab.broker.undrained:
+        assert left - queue.unacked_count <= 2 * ACKED_MAX
+        left, turns = queue.unacked_count, turns + 1
+        peer.expect_nothing()
+        lab.broker.drain_on()
+    assert turns > 1
+    assert (queue.unacked_count, queue.ready_count) == (0, 0)
+    peer.expect(Basic.QosOk)
+
+
+def test_many_acks_are_done_although_their_client_leaves() -> None:
+    lab = Lab()
+    peer = lab.connect()
+    peer.declare("q")
+    peer.send_bytes(publish_bytes("q", b"8 octets") * (3 * ACKED_MAX))
+    lab.drain()
+    peer.consume("q")
+    lab.drain()
+    peer.send(Basic.Ack(0, multiple=True))
+    peer.disconnect()
+    lab.drain()
+    queue = lab.vhost.queues["q"]
+    assert (queue.unacked_count, queue.ready_count) == (0, 0)

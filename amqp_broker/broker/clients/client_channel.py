@@ -6,6 +6,7 @@ from abc import abstractmethod
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterable, Iterator
+from operator import itemgetter
 from typing import TYPE_CHECKING, Final, Generic, TypeAlias, TypeVar
 
 from amqp_broker.broker.clients.channel_counts import ChannelCounts
@@ -70,7 +71,7 @@ class ClientChannel(Generic[V_co]):
 
     def put_back(self, deliveries: Iterable[tuple[int, Delivery]]) -> None:
         """Make settled deliveries unacked again, under their tags."""
-        in_order = sorted([*self.unacked.items(), *deliveries], key=lambda item: item[0])
+        in_order = sorted([*self.unacked.items(), *deliveries], key=itemgetter(0))
         # The dict stays the same: their deadlines refer to it.
         self.unacked.clear()
         self.unacked.update(in_order)

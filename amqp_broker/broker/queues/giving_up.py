@@ -95,15 +95,14 @@ class GivingUpQueue(Queue):
 
     def _drain_next_batch(self) -> None:
         self.is_undrained = False
-        if self.is_deleted:
-            return
-        if self.giving_up:
+        if self.giving_up and not self.is_deleted:
             reason, self.giving_up = self.giving_up, ""
             self.holds -= 1
             self._give_up_due(reason)
             self._look_again()
             self._update_extras()
-        self.drain()
+        if not self.holds:
+            super()._drain_next_batch()
 
     def end_hold(self) -> None:
         super().end_hold()

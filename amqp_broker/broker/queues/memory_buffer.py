@@ -66,6 +66,7 @@ class MemoryBuffer:
 
     def clear(self) -> None:
         """Remove all messages."""
-        for position, _ in self._messages:
-            self._deadlines.pop(position, None)
+        if self._deadlines:
+            for position, _ in self._messages:
+                self._deadlines.pop(position, None)
         self._messages.clear()

@@ -188,8 +188,7 @@ class Queue:
 
     def messages(self) -> Iterator[Message]:
         """Yield the ready messages in order of delivery."""
-        for message, _ in self.peek():
-            yield message
+        return (message for message, _ in self.peek())
 
     @abstractmethod
     def push(self, message: Message) -> None:
@@ -343,9 +342,10 @@ class Queue:
         return AT_LEAST_ONCE if self.dead_letters_at_least_once else AT_MOST_ONCE
 
     def _drain_next_batch(self) -> None:
-        self.is_undrained = False
+        self.is_undrained, ready_count = False, self.ready_count
         if not self.is_deleted:
             self.drain()
+        self.vhost.broker.work += max(0, ready_count - self.ready_count)
 
     def _pause_drain(self) -> None:
         """End a batch: the sockets are flushed before the next."""
