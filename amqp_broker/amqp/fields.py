@@ -121,6 +121,27 @@ class RepeatedKeys(dict[str, Any]):
         self.last = last
 
 
+class EncodedList(list[Any]):
+    """A list that knows its encoding as a field value. It is not changed any more."""
+
+    __slots__ = ("octets",)
+
+    def __init__(self, values: Iterable[Any], octets: bytes) -> None:
+        super().__init__(values)
+        self.octets = octets
+
+    @classmethod
+    def of(cls, values: list[Any]) -> EncodedList:
+        """Return a list with its encoding."""
+        # A table with one key, which is empty.
+        return cls(values, encode_table({"": values})[5:])
+
+    def after(self, first: Any) -> EncodedList:
+        """Return a list with a value more at the front; only that is encoded."""
+        items = EncodedList.of([first]).octets[5:] + self.octets[5:]
+        return EncodedList([first, *self], b"A" + _LENGTH.pack(len(items)) + items)
+
+
 def type_name(value: Value) -> str:
     """Return RabbitMQ's name of a value's type, as its error texts print it: `longstr`, `signedint`, `bool`."""
     return _TYPE_NAMES[type(value)]
@@ -303,8 +324,11 @@ def encode_table(table: Table) -> bytes:
             else:
                 value = item
             if isinstance(value, (dict, list)):
-                break
-            data += _encode_value(value)
+                if not isinstance(value, EncodedList):
+                    break
+                data += value.octets
+            else:
+                data += _encode_value(value)
         else:
             _LENGTH.pack_into(data, start, len(data) - start - 4)
             if not stack:

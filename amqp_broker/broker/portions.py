@@ -23,12 +23,13 @@ BUDGET_S: Final = 0.001
 # The work of one turn of the loop (`Broker.work`) after which others are served; it takes up to 20 ms. A delivery of a
 # message with several queues is 1, as is a binding that is looked at.
 WORK_MAX: Final = 16_384
-# The work of giving up a message, and of routing a dead letter; and octets that count as 1: of a message, and of
-# properties of which all headers are read.
+# The work of giving up a message, and of routing a dead letter; and octets that count as 1: of a message, of
+# properties whose history is known, and of properties that are read.
 GIVE_UP_WORK: Final = 4
 DEAD_LETTER_WORK: Final = 12
 COPIED_BYTES: Final = 4096
-READ_BYTES: Final = 16
+KNOWN_BYTES: Final = 64
+READ_BYTES: Final = 8
 
 
 def finished(steps: Steps[T]) -> T:

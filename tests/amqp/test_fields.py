@@ -235,3 +235,14 @@ def test_values_are_shown_as_erlang_prints_them(value: Any, term: str) -> None:
 )
 def test_values_of_json_are_shown_as_erlang_prints_them(value: Any, term: str) -> None:
     assert fields.json_term(value) == term
+
+
+@pytest.mark.parametrize("values", [[], ["text"], [{"a": 1, "b": [Long(2), {}]}, {}], [Timestamp(1), None, [[1]]]])
+@pytest.mark.parametrize("first", [{"queue": "q", "count": Long(1)}, "text", []])
+def test_a_list_that_knows_its_encoding_is_encoded_as_any_other(values: list[Any], first: Any) -> None:
+    known = fields.EncodedList.of(values)
+    assert known == values
+    assert fields.encode_table({"a": 1, "b": known, "c": ""}) == fields.encode_table({"a": 1, "b": values, "c": ""})
+    longer = [first, *values]
+    assert known.after(first) == longer
+    assert fields.encode_table({"a": [known.after(first)]}) == fields.encode_table({"a": [longer]})

@@ -12,9 +12,6 @@ a_stream_retains_for_a_time
     "Each backlog is served once in a turn, however many there are.": """
 many_backlogs_are_delivered
 """,
-    "Each queue adds to the history of a dead letter, which the next one reads; a chain is one turn.": """
-a_chain_of_queues_that_dead_letter_into_the_next
-""",
     "One message finds its queues, and is pushed to them, in one turn.": """
 a_publish_to_many_queues
 publishes_beside_many_headers_bindings

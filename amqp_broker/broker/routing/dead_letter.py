@@ -7,15 +7,17 @@ Source: RabbitMQ, "Dead Letter Exchanges"; rabbit_dead_letter.erl.
 
 from __future__ import annotations
 
+import copy
+from collections import deque
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 from amqp_broker.amqp import fields
-from amqp_broker.amqp.message import Address, Message, SpecialMessage, failures_of, with_property_list
+from amqp_broker.amqp.message import Address, Message, Properties, SpecialMessage, failures_of, with_property_list
 from amqp_broker.amqp.property_list import Layout, scan, with_fields
 from amqp_broker.broker.counters import AT_LEAST_ONCE, CONFIRMED
-from amqp_broker.broker.portions import READ_BYTES
+from amqp_broker.broker.portions import KNOWN_BYTES, READ_BYTES
 from amqp_broker.broker.queues.dead_letter_reasons import REJECTED
 
 if TYPE_CHECKING:
@@ -25,6 +27,10 @@ if TYPE_CHECKING:
 # Limits of the cache of dead forms: entries, after which it starts anew, and size of the properties of one.
 DEAD_FORMS_MAX: Final = 256
 PROPERTY_LIST_BYTES_MAX: Final = 1024
+# Larger ones are kept for the last messages with a history, which the next death of these does not read again.
+LONG_FORMS_MAX: Final = 4
+# From this number of deaths on, their encoding is kept for the next.
+LONG_DEATHS_MIN: Final = 8
 # The headers of a first death, in their order.
 _ADDED: Final = (
     "x-death",
@@ -48,6 +54,7 @@ class DeadForm:
     property_list: bytes
     is_rerouted: bool
     added: list[tuple[bytes, bytes]]
+    properties: Properties
     targets: list[Queue] | None = None
 
 
@@ -56,17 +63,22 @@ Death: TypeAlias = "tuple[Queue, Exchange, str | None, str, int, Address, bool]"
 
 
 class DeadForms:
-    """Dead forms by their death and the property list of the message, and by death and expiration."""
+    """Dead forms by their death and the property list of the message, and by death and expiration.
 
-    __slots__ = ("by_expiration", "by_list")
+    `long` has the last ones of messages with a long history: death, property list and form.
+    """
+
+    __slots__ = ("by_expiration", "by_list", "long")
 
     def __init__(self) -> None:
         self.by_list: dict[tuple[Death, bytes], DeadForm] = {}
         self.by_expiration: dict[tuple[Death, bytes | None], DeadForm] = {}
+        self.long: deque[tuple[Death, bytes, DeadForm]] = deque(maxlen=LONG_FORMS_MAX)
 
     def clear(self) -> None:
         self.by_list.clear()
         self.by_expiration.clear()
+        self.long.clear()
 
 
 class DeadLetterTrace(Protocol):
@@ -159,6 +171,8 @@ def _dead_form(
     routing_key = queue.settings.dead_letter_routing_key
     # The address belongs to a route or, for a dead letter, to a form; so it also shows whether the message has died.
     death = (queue, exchange, routing_key, reason, now_s, message.address, _is_rerouted(message))
+    if len(property_list) > PROPERTY_LIST_BYTES_MAX and _has_died(message):
+        return _long_dead_form(forms, death, message, property_list)
     form = forms.by_list.get((death, property_list))
     if form is not None:
         return form
@@ -179,6 +193,20 @@ def _dead_form(
     return form
 
 
+def _long_dead_form(forms: DeadForms, death: Death, message: Message, property_list: bytes) -> DeadForm:
+    """Return the form of a message with a long history."""
+    former = None
+    for known_death, known_list, form in forms.long:
+        if known_death == death and known_list == property_list:
+            return form
+        if form.property_list == property_list:
+            former = form
+    queue, _, _, reason, now_s, _, _ = death
+    form = _make_dead_form(queue, message, reason, now_s, former)
+    forms.long.append((death, property_list, form))
+    return form
+
+
 def _like(form: DeadForm, property_list: bytes, layout: Layout) -> DeadForm | None:
     """Return the form of a message that died like another one, but had other properties; None if more differs."""
     if form.targets is None:
@@ -187,13 +215,24 @@ def _like(form: DeadForm, property_list: bytes, layout: Layout) -> DeadForm | No
     if dead_list is None:
         return None
     return DeadForm(
-        form.address, form.keys, form.blind_keys, form.headers, dead_list, form.is_rerouted, form.added, form.targets
+        form.address,
+        form.keys,
+        form.blind_keys,
+        form.headers,
+        dead_list,
+        form.is_rerouted,
+        form.added,
+        form.properties,
+        form.targets,
     )
 
 
-def _make_dead_form(queue: Queue, message: Message, reason: str, now_s: int) -> DeadForm:
+def _make_dead_form(
+    queue: Queue, message: Message, reason: str, now_s: int, former: DeadForm | None = None
+) -> DeadForm:
+    """Make the form of a message; `former` is the form with which it came here, where that is known."""
     settings = queue.settings
-    properties = message.properties()
+    properties = message.properties() if former is None else copy.copy(former.properties)
     headers = dict(properties.headers or {})
     is_rerouted = _is_rerouted(message)
     copies = [] if is_rerouted else [key for key in headers.get("CC", []) if isinstance(key, str)]
@@ -209,7 +248,7 @@ def _make_dead_form(queue: Queue, message: Message, reason: str, now_s: int) -> 
         death["original-expiration"] = properties.expiration
         properties.expiration = None
     history = _history(queue, message, headers)
-    headers["x-death"] = with_death(history, death)
+    headers["x-death"] = deaths = with_death(history, death)
     for prefix in ("x-last-death",) if history else ("x-first-death", "x-last-death"):
         headers[f"{prefix}-exchange"] = message.exchange
         headers[f"{prefix}-queue"] = queue.name
@@ -228,22 +267,29 @@ def _make_dead_form(queue: Queue, message: Message, reason: str, now_s: int) -> 
     if not history and not copies and not blind_keys:
         added = [(name.encode("ascii"), fields.encode_table({name: headers[name]})[4:]) for name in _ADDED]
     properties.headers = headers = dict(sorted(headers.items()))
+    if len(deaths) > LONG_DEATHS_MIN and not isinstance(deaths, fields.EncodedList):
+        headers["x-death"] = fields.EncodedList.of(deaths)
     property_list = properties.encode()
-    queue.vhost.broker.work += len(property_list) // READ_BYTES
+    queue.vhost.broker.work += len(property_list) // (READ_BYTES if former is None else KNOWN_BYTES)
     assert settings.dead_letter_exchange is not None
     address = Address(settings.dead_letter_exchange, keys[0])
-    return DeadForm(address, keys, blind_keys, headers, property_list, is_rerouted, added)
+    return DeadForm(address, keys, blind_keys, headers, property_list, is_rerouted, added, properties)
 
 
 def _is_rerouted(message: Message) -> bool:
     return isinstance(message, SpecialMessage) and message.is_rerouted
 
 
+def _has_died(message: Message) -> bool:
+    return isinstance(message, SpecialMessage) and message.has_died
+
+
 def _history(queue: Queue, message: Message, headers: fields.Table) -> list[dict[str, Any]]:
     """Return the earlier deaths of a message, newest first; since 4.0, a client's header does not count."""
-    has_died = isinstance(message, SpecialMessage) and message.has_died
     deaths = headers.get("x-death")
-    if not isinstance(deaths, list) or not (has_died or queue.vhost.broker.profile.client_deaths_count):
+    if isinstance(deaths, fields.EncodedList):
+        return deaths
+    if not isinstance(deaths, list) or not (_has_died(message) or queue.vhost.broker.profile.client_deaths_count):
         return []
     return [death for death in deaths if isinstance(death, dict)]
 
@@ -257,6 +303,8 @@ def with_death(deaths: list[dict[str, Any]], death: dict[str, Any]) -> list[dict
             death = {**known, "count": fields.Long(count + 1 if isinstance(count, int) else 1)}
         else:
             others.append(known)
+    if isinstance(deaths, fields.EncodedList) and len(others) == len(deaths):
+        return deaths.after(death)
     return [death, *others]
 
 

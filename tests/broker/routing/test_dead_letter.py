@@ -11,6 +11,7 @@ from pamqp import commands
 
 from amqp_broker.amqp import fields
 from amqp_broker.broker.queues import giving_up
+from amqp_broker.broker.routing import dead_letter
 from amqp_broker.broker.routing.dead_letter import DEAD_FORMS_MAX, PROPERTY_LIST_BYTES_MAX, is_cycle, with_death
 from amqp_broker.broker.routing.dead_lettering import DeadLettering
 from tests.peer import Lab, Peer
@@ -358,3 +359,29 @@ def test_few_dead_letters_wait_while_a_queue_gives_up_many(kind: str, monkeypatc
     lab.advance(60_000)
     assert [got[1].body for got in iter(lambda: peer.get("all"), None)] == [b"1", b"2", b"3", b"4", b"5"]
     assert max(waiting) == 2
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+def test_a_long_history_is_the_same_whether_it_is_known_or_read_again(
+    is_known: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not is_known:
+        monkeypatch.setattr(dead_letter, "PROPERTY_LIST_BYTES_MAX", 1 << 30)
+    lab = Lab()
+    peer = lab.connect()
+    count = 40
+    for number in range(count):
+        declare(peer, f"q{number}", f"q{number + 1}", max_length=0)
+    declare(peer, f"q{count}", "q0")
+    peer.publish("q0", b"body", headers={"z": 1, "a": [1, 2]}, message_id="m", expiration="60000")
+    for _ in range(2):
+        lab.drain()
+        reject(peer, f"q{count}")
+        lab.drain()
+    found = headers(peer, f"q{count}")
+    deaths = found["x-death"]
+    assert [death["queue"] for death in deaths] == [f"q{number}" for number in [*reversed(range(count)), count]]
+    assert [death["count"] for death in deaths] == [3] * count + [2]
+    assert deaths[-2]["original-expiration"] == "60000"
+    assert list(found) == sorted(found)
+    assert (found["z"], found["a"], found["x-first-death-queue"]) == (1, [1, 2], "q0")

@@ -8,7 +8,7 @@ from tests.peer import Lab, Peer, deaths_in
 from tests.present import present
 from tests.restarting import durable_lab, restarted
 
-LENGTH = 400
+LENGTH = 1000
 
 
 def chained(lab: Lab, **limit: int) -> Peer:
