@@ -35,7 +35,7 @@ NEEDED = ["mypy==2.4.1", "pamqp>=4.0"]
 COMPILED = {
     "amqp": "content frames header_sorter message property_list property_shapes stamped_message",
     "broker": "counters history peer portions timers",
-    "broker/clients": "channel_counts client_channel client_connection",
+    "broker/clients": "channel_counts client_channel client_connection awaiting_login",
     "broker/durability": "chunk damaged journal overflow_buffer paged_buffer stream_log",
     "broker/observe": "message_trace record recorder",
     "broker/queues": (

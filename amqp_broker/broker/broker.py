@@ -24,6 +24,7 @@ from amqp_broker.broker import journal_entries
 from amqp_broker.broker.admin.access import Permission, User
 from amqp_broker.broker.admin.limits import MAX_CONNECTIONS
 from amqp_broker.broker.admin.metadata import Metadata
+from amqp_broker.broker.clients.awaiting_login import AwaitingLogin
 from amqp_broker.broker.clients.client_connection import AwaitsCommit, Connection
 from amqp_broker.broker.counters import Counters
 from amqp_broker.broker.durability.journal import Journal, NullJournal
@@ -81,6 +82,7 @@ class Broker:
         self.logins = Logins(self.users, self.settings.local_users, lambda: self.now)
         self.faults: FaultInjector = FaultInjector(self)
         self.connections: set[Connection] = set()
+        self.awaiting_login = AwaitingLogin()
         self.undrained: list[Callable[[], None]] = []
         # Consumers that may take again, because some of their messages were settled. They are resumed at the end of the
         # read, or before what depends on their taking. The list is never replaced: sessions share it.

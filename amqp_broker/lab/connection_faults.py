@@ -35,11 +35,17 @@ class ConnectionFaults:
     """
 
     __slots__ = ("_session", "active", "resets_socket")
+    # For the compiler.
+    __deletable__ = ("_session",)
 
     def __init__(self, session: Session) -> None:
         self._session = session
         self.active: tuple[Rule, ...] = ()
         self.resets_socket = False
+
+    def forget_session(self) -> None:
+        """Forget the session, which has ended."""
+        del self._session
 
     # While the connection opens
 

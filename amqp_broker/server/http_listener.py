@@ -14,6 +14,8 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Final
 
+from amqp_broker.server.handshakes import DURATION_S_MAX
+
 if TYPE_CHECKING:
     from aiohttp import web
 
@@ -22,8 +24,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger("amqp_broker.server")
 
 SHUTDOWN_GRACE_S: Final = 0.1
-# Seconds that a peer may take for the handshake of TLS; the event loop's own limit is a minute.
-TLS_HANDSHAKE_TIMEOUT_S: Final = 10.0
 
 
 class HttpListener:
@@ -84,7 +84,7 @@ class HttpListener:
         assert self._runner.server is not None, "setup makes it"
         make_protocol = management.connections(self._runner.server, quiet_logger())
         for listener in self._sockets:
-            limit_s = None if self._context is None else TLS_HANDSHAKE_TIMEOUT_S
+            limit_s = None if self._context is None else DURATION_S_MAX
             self._servers.append(
                 await self._loop.create_server(
                     make_protocol, sock=listener, ssl=self._context, ssl_handshake_timeout=limit_s

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from amqp_broker.broker import logins
 from amqp_broker.broker.broker import Broker
 from amqp_broker.broker.timers import Timers
-from amqp_broker.server import administration_log, advice_log, disk_space, memory, tls
+from amqp_broker.server import administration_log, advice_log, disk_space, handshakes, memory, tls
 from amqp_broker.server.alarms import STORE_FAILING, Alarms, Limits, Readings
 from amqp_broker.server.buffered_transport import BufferedTransport
 from amqp_broker.server.clock import Clock
@@ -229,7 +229,7 @@ class Server:
                 sock=listener,
                 backlog=BACKLOG,
                 ssl=served.context,
-                ssl_handshake_timeout=self.settings.handshake_timeout_ms / 1000,
+                ssl_handshake_timeout=min(self.settings.handshake_timeout_ms / 1000, handshakes.DURATION_S_MAX),
                 ssl_shutdown_timeout=tls.SHUTDOWN_S,
             )
             self._listeners.append(server)

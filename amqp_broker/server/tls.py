@@ -17,6 +17,7 @@ from amqp_broker.broker.peer import Tls
 from amqp_broker.exit_codes import EX_CONFIG, EX_NOINPUT
 from amqp_broker.server import peer_certificate
 from amqp_broker.server.buffered_transport import BufferedTransport
+from amqp_broker.server.handshakes import Handshakes
 
 if TYPE_CHECKING:
     from amqp_broker.server.certificate_authority import Certificates
@@ -37,19 +38,27 @@ class TlsError(Exception):
         self.exit_code = exit_code
 
 
+# Of all listeners of the process.
+handshakes: Final = Handshakes()
+
+
 class _Handshake(ssl.SSLObject):
-    """A TLS connection that logs failed handshakes, which event loops do not report."""
+    """A TLS connection that logs failed handshakes, since event loops do not, and bounds their number."""
 
     def do_handshake(self) -> None:
+        if not handshakes.begin(self, asyncio.get_running_loop().time()):
+            raise ssl.SSLError("too many handshakes are under way")
         try:
             super().do_handshake()
         except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
             raise
         except ssl.SSLError as error:
+            handshakes.end(self)
             reason = (error.reason or str(error)).lower().replace("_", " ")
             verdict = getattr(error, "verify_message", "")
             logger.info("TLS handshake failed: %s", f"{reason}: {verdict}" if verdict else reason)
             raise
+        handshakes.end(self)
 
 
 def server_context(

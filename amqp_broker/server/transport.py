@@ -136,6 +136,7 @@ class Transport:
         self.session.connection_lost(cycle.clock.now())
         self.session.outbox.take()
         cycle.flush()
+        self.session.release()
 
     def pause_writing(self) -> None:
         self.session.pause()

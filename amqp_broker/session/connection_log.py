@@ -174,6 +174,11 @@ def of_timeout(session: Session) -> str:
     return f"{{handshake_timeout,{'handshake' if session.state is AWAITING_HEADER else 'frame_header'}}}"
 
 
+def of_many(session: Session) -> str:
+    """Return why a connection ends for one that has just come."""
+    return "too many connections have not logged in, and this was silent for longest"
+
+
 # Parts
 
 

@@ -70,6 +70,7 @@ def on_protocol_header(session: Session, header: bytes) -> None:
         session.cause = connection_log.of_header(header)
         session.drop()
         return
+    session.broker.awaiting_login.note_sign(session.number, session.broker.real_now())
     properties = server_properties(session.broker.profile.version, session.broker.cluster_name)
     session.send(0, commands.Connection.Start(0, 9, properties, " ".join(_mechanisms(session)), LOCALES))
 
@@ -144,6 +145,7 @@ def _login_by_certificate(session: Session, tls: Tls) -> None:
 def _welcome(session: Session, user: User) -> None:
     settings = session.broker.settings
     session.user = user
+    session.broker.awaiting_login.remove(session.number)
     session.broker.events.authenticated(session, user.name, session.mechanism)
     session.send(0, commands.Connection.Tune(settings.channel_max, settings.frame_max, settings.heartbeat_s))
 

@@ -21,6 +21,8 @@ class Outbox:
     `held_until` is the number of a batch of the journal, the shell writes nothing; 0 means that output may leave.
     """
 
+    # For the compiler.
+    __deletable__ = ("session",)
     __slots__ = ("delay", "dirty", "flush_count", "has_large_pieces", "held_until", "pieces", "session")
 
     def __init__(self, session: Session, dirty: list[Session]) -> None:
@@ -55,6 +57,10 @@ class Outbox:
         self.held_until = 0
         self.has_large_pieces = False
         self.pieces.clear()
+
+    def release(self) -> None:
+        """Forget the session, which has ended: nothing is written any more."""
+        del self.session
 
     def take(self) -> list[bytes]:
         """Return the pieces to write now, and empty the outbox. Small ones are joined."""

@@ -53,6 +53,8 @@ class FrameReader:
     """Reads for one session. It keeps the start of a frame whose rest has not arrived."""
 
     __slots__ = ("_needed_bytes", "_pending", "_pending_bytes", "_session")
+    # For the compiler.
+    __deletable__ = ("_session",)
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -115,6 +117,10 @@ class FrameReader:
     def discard(self) -> None:
         """Forget the incomplete frame."""
         self._pending.clear()
+
+    def release(self) -> None:
+        """Forget the session, which has ended: nothing is read any more."""
+        del self._session
 
     def end_hold(self) -> None:
         """Let the next read act on what was held."""

@@ -128,7 +128,10 @@ class Session(ClientConnection[VHost, Channel]):
         self.internal_user: User | None = None
         # User name of a SASL mechanism that takes more than one step.
         self.login_name = b""
-        self.deadline = self._after(broker.settings.handshake_timeout_ms, self._on_handshake_timeout)
+        self.deadline = self._after(
+            broker.settings.handshake_timeout_ms, lambda now: self._give_up(connection_log.of_timeout)
+        )
+        broker.awaiting_login.add(self.number, broker.real_now(), lambda: self._give_up(connection_log.of_many))
 
     # Output
 
@@ -319,6 +322,13 @@ class Session(ClientConnection[VHost, Channel]):
         self.drop()
         self.faults.release()
 
+    def release(self) -> None:
+        """Free a session without a login, whose socket is closed, before Python collects garbage."""
+        if self.user is None:
+            self.reader.release()
+            self.outbox.release()
+            self.faults.forget_session()
+
     def force_close(self, explanation: str, now: int) -> None:
         self.broker.now = now
         if self.state in (RUNNING, BLACK_HOLE):
@@ -338,6 +348,7 @@ class Session(ClientConnection[VHost, Channel]):
         if self.heartbeats is not None:
             self.heartbeats.stop()
         self.teardown()
+        self.broker.awaiting_login.remove(self.number)
 
     def teardown(self) -> None:
         """Give everything back to the broker: consumers, unacked messages, exclusive queues."""
@@ -431,8 +442,8 @@ class Session(ClientConnection[VHost, Channel]):
         if self.state is not ENDED:
             self.drop()
 
-    def _on_handshake_timeout(self, now: int) -> None:
+    def _give_up(self, cause: Callable[[Session], str]) -> None:
         if self.state is CONNECTED:
             self.accept()
-        self.cause = connection_log.of_timeout(self)
+        self.cause = cause(self)
         self.drop()

@@ -139,7 +139,7 @@ def test_a_listener_that_cannot_serve_says_so_and_can_be_closed(caplog: pytest.L
 def test_a_peer_that_does_not_finish_the_handshake_of_tls_is_disconnected(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(http_listener, "TLS_HANDSHAKE_TIMEOUT_S", 0.2)
+    monkeypatch.setattr(http_listener, "DURATION_S_MAX", 0.2)
     certificate = trustme.CA().issue_cert("localhost")
     certificate_file, key_file = tmp_path / "certificate.pem", tmp_path / "key.pem"
     certificate.cert_chain_pems[0].write_to_path(certificate_file)

@@ -19,6 +19,7 @@ LEFT_OUT: dict[str, str] = SETUP["LEFT_OUT"]
 WITH_WEAK_REFERENCES = {
     "broker/queues/refused_publishers": "Publisher, of the same module",
     "testing/embedded_broker": "EmbeddedBroker, of the same module",
+    "server/handshakes": "objects of ssl, by their TLS connection",
 }
 
 
