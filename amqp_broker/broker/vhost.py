@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from amqp_broker.amqp.message import Message
     from amqp_broker.broker.broker import Broker
     from amqp_broker.broker.clients.client_connection import Connection
+    from amqp_broker.broker.queues.refused_publishers import Publisher
     from amqp_broker.broker.routing.route import Route
 
 PREDECLARED: Final = (
@@ -383,6 +384,13 @@ class VHost:
     ) -> tuple[list[Queue], bool]:
         """Return the queues for a message, and whether more than its routing keys decided (see `find_queues`)."""
         return find_queues(self, exchange, routing_keys, headers, message)
+
+    def publishers_to(self, queue: Queue) -> Iterator[Publisher]:
+        """Yield the channels whose last publish had a route to a queue."""
+        for connection in self.connections:
+            for channel in connection.channels.values():
+                if channel.route is not None and queue in channel.route.queues:
+                    yield channel.publisher
 
 
 def _check_equivalent(exchange: Exchange, declaration: ExchangeDeclaration) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import takewhile
+from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -53,6 +54,8 @@ def _acking(channel: Channel, deliveries: list[tuple[int, Delivery]]) -> Steps[N
 
 
 def _ack_all(channel: Channel, deliveries: list[tuple[int, Delivery]]) -> None:
+    freed = channel.session.freed_consumers
+    freed_before = len(freed)
     for _, (queue, consumer, position, message) in deliveries:
         if queue.has_extras:
             queue.forget(position, message)
@@ -63,6 +66,9 @@ def _ack_all(channel: Channel, deliveries: list[tuple[int, Delivery]]) -> None:
         consumer.in_flight -= 1
         if consumer.is_full:
             channel.mark_freed(consumer)
+    if len(freed) > freed_before + 1:
+        # Consumers take again in the order in which RabbitMQ settles their messages (returning.py).
+        freed[freed_before:] = sorted(freed[freed_before:], key=attrgetter("tag"))
 
 
 def take_up_to(channel: Channel, tag: int) -> list[tuple[int, Delivery]]:

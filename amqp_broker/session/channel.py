@@ -17,7 +17,7 @@ from amqp_broker.session.acks import ack_up_to, take_up_to
 from amqp_broker.session.channel_limit import ChannelLimit
 from amqp_broker.session.confirms import send_confirms
 from amqp_broker.session.late_deliveries import settle_late
-from amqp_broker.session.returning import SETTLED_MAX, coming_back, lost_order, requeue_all, settling
+from amqp_broker.session.returning import SETTLED_MAX, coming_back, lost_order, requeue_all, settled_order, settling
 
 if TYPE_CHECKING:
     from amqp_broker.amqp.content import ContentAssembly
@@ -173,6 +173,7 @@ class Channel(ClientChannel[VHost]):
                 return
             if self.session.broker.faults.on_ack:
                 deliveries = delivery_faults.effective_acks(self, deliveries)
+            deliveries = settled_order(deliveries)
             for _, settled in deliveries:
                 self.finish(settled)
             self.release_prefetch(deliveries)

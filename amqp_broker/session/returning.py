@@ -44,7 +44,7 @@ def settling(channel: Channel, deliveries: Deliveries, *, requeue: bool, has_fai
         return channel.give_back(portion, has_failed)
 
     if requeue:
-        for together in limited_apart(deliveries):
+        for together in apart(deliveries):
             yield from _returning(broker, together, give_back, channel.serve_returned)
         return
     for portion in portions(deliveries):
@@ -125,18 +125,19 @@ def lost_order(deliveries: list[tuple[int, Delivery]], *, is_by_tag: bool) -> li
     return sorted(deliveries, key=_by_any_tag if is_by_tag else _by_subscription)
 
 
-def limited_apart(deliveries: list[tuple[int, Delivery]]) -> Iterator[list[tuple[int, Delivery]]]:
+def apart(deliveries: Deliveries) -> Iterator[Deliveries]:
     """Yield deliveries in the portions in which they come back: most often all at once.
 
-    A queue drops what is too much, and what has expired, after each portion. There, a portion has the deliveries of one
-    consumer, or one delivery if it goes to the tail.
+    After each portion, the consumers that it has freed are served, and a queue drops what is too much and what has
+    expired. Where that matters, a portion has the deliveries of one consumer, or one delivery of basic.get.
     """
     queues: set[Queue] = set(map(_QUEUE, map(_DELIVERY, deliveries)))
-    if len(deliveries) < 2 or not any(queue.limits_returns for queue in queues):
+    is_limited = any(queue.limits_returns for queue in queues)
+    if not is_limited and not (any(queue.serves_each_return for queue in queues) and _are_of_many(deliveries)):
         yield deliveries
         return
-    for consumer, portion in groupby(deliveries, key=_consumer_of):
-        if consumer is None or consumer.queue.returns_to_tail:
+    for consumer, portion in groupby(deliveries, key=_consumer_of if is_limited else _consumer_served):
+        if is_limited and (consumer is None or consumer.queue.returns_to_tail):
             for one in portion:
                 yield [one]
         else:
@@ -155,6 +156,11 @@ def requeue_all(deliveries: Iterable[tuple[int, Delivery]], *, has_failed: bool,
 
 def _consumer_of(one: tuple[int, Delivery]) -> Consumer | None:
     return one[1][1]
+
+
+def _consumer_served(one: tuple[int, Delivery]) -> Consumer | None:
+    queue, consumer, _, _ = one[1]
+    return consumer if queue.serves_each_return else None
 
 
 def _are_of_many(deliveries: Deliveries) -> bool:

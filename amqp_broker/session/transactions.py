@@ -13,7 +13,7 @@ from amqp_broker.broker.portions import WORK_MAX, Steps, finished
 from amqp_broker.session import basic_publish
 from amqp_broker.session import channel as channels
 from amqp_broker.session.basic_publish import PUBLISH_WORK
-from amqp_broker.session.returning import portions, settling
+from amqp_broker.session.returning import portions, settled_order, settling
 
 if TYPE_CHECKING:
     from amqp_broker.amqp.message import Message
@@ -113,7 +113,7 @@ def _committing(channel: Channel, transaction: Transaction) -> Steps[bool]:
     """Do what a transaction contains; return whether the queues took all messages."""
     session = channel.session
     is_complete = yield from _publishing(channel, transaction)
-    for portion in portions(transaction.acks):
+    for portion in portions(settled_order(sorted(transaction.acks, key=itemgetter(0)))):
         for _, delivery in portion:
             channel.finish(delivery)
         channel.release_prefetch(portion)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from pamqp.base import Frame
 from pamqp.commands import Basic, Tx
 
 from amqp_broker.session.acks import ACKED_MAX
@@ -17,6 +18,25 @@ def filled(peer: Peer, queue: str, *bodies: bytes, **options: Any) -> None:
     peer.declare(queue, **options)
     for body in bodies:
         peer.publish(queue, body)
+
+
+def delivered(peer: Peer) -> list[tuple[str | None, bytes]]:
+    """Return consumer tag and body of each delivery."""
+    return [(method.consumer_tag, content.body) for method, content in peer.deliveries()]
+
+
+def shared(lab: Lab, kind: str) -> Peer:
+    """Return a client with two consumers of a queue of four messages, with one each."""
+    peer = lab.connect()
+    peer.declare("q", durable=True, arguments={"x-queue-type": kind})
+    peer.send(Basic.Qos(prefetch_count=1))
+    peer.expect(Basic.QosOk)
+    for tag in ("d", "c"):
+        peer.consume("q", tag)
+    for body in (b"1", b"2", b"3", b"4"):
+        lab.connect().publish("q", body)
+    assert delivered(peer) == [("d", b"1"), ("c", b"2")]
+    return peer
 
 
 def unacked(lab: Lab, *queues: str) -> list[int]:
@@ -55,6 +75,32 @@ def test_a_consumer_that_was_full_gets_as_many_messages_as_were_acked(lab: Lab) 
     assert peer.bodies() == [b"4", b"5"]
     peer.send(Basic.Ack(0, multiple=True))
     assert (unacked(lab, "q"), peer.session.channels[1].unacked) == ([0], {})
+
+
+@pytest.mark.parametrize("kind", ["classic", "quorum"])
+@pytest.mark.parametrize(
+    "settlements",
+    [
+        [Basic.Ack(2, multiple=True)],
+        [Basic.Ack(0, multiple=True)],
+        [Tx.Select(), Basic.Ack(2), Basic.Ack(1), Tx.Commit()],
+        [Tx.Select(), Basic.Ack(2, multiple=True), Tx.Commit()],
+    ],
+)
+def test_consumers_are_served_in_the_order_of_their_tags(lab: Lab, kind: str, settlements: list[Frame]) -> None:
+    peer = shared(lab, kind)
+    for method in settlements:
+        if isinstance(method, (Basic.Ack, Basic.Nack)):
+            peer.send(method)
+        else:
+            peer.call(method)
+    assert delivered(peer) == [("c", b"3"), ("d", b"4")]
+
+
+def test_consumers_of_a_classic_queue_are_served_as_soon_as_their_messages_are_back(lab: Lab) -> None:
+    peer = shared(lab, "classic")
+    peer.send(Basic.Nack(2, multiple=True, requeue=True))
+    assert delivered(peer) == [("c", b"2"), ("d", b"1")]
 
 
 @pytest.mark.parametrize("arguments", [{}, STREAM], ids=["classic", "stream"])

@@ -7,7 +7,7 @@ from pamqp import commands
 
 from amqp_broker.broker.clients.client_channel import Delivery
 from amqp_broker.broker.queues.consumer import Consumer
-from amqp_broker.session.returning import limited_apart, lost_order, settled_order
+from amqp_broker.session.returning import apart, lost_order, settled_order
 from tests.broker_parts import CollectingConsumer, new_message, new_queue
 from tests.peer import Lab
 from tests.present import present
@@ -57,9 +57,16 @@ def test_a_lost_channel_returns_deliveries_in_the_order_of_all_tags_up_to_3_13()
     assert tags(lost_order(held(a, None, b, None), is_by_tag=True)) == [3, 2, 4, 1]
 
 
-def test_deliveries_come_back_all_at_once() -> None:
-    deliveries = held(consumer("a"), None)
-    assert list(limited_apart(deliveries)) == [deliveries]
+def test_deliveries_of_one_consumer_come_back_all_at_once() -> None:
+    one = consumer("a")
+    deliveries = held(one, one)
+    assert list(apart(deliveries)) == [deliveries]
+
+
+def test_deliveries_of_several_consumers_come_back_one_consumer_after_the_other() -> None:
+    a, b = consumer("a"), consumer("b")
+    deliveries = held(None, None, a, a, b)
+    assert [tags(portion) for portion in apart(deliveries)] == [[1, 2], [3, 4], [5]]
 
 
 @pytest.mark.parametrize("arguments", [{}, {"x-max-priority": 3}])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Container, Iterable, Iterator
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from amqp_broker.broker.queues.kept_dead_letters import KeptDeadLetter
     from amqp_broker.broker.queues.queue import Queue
     from amqp_broker.broker.queues.queue_trace import QueueTrace
+    from amqp_broker.broker.queues.refused_publishers import Publisher
     from amqp_broker.broker.timers import Timers
     from amqp_broker.settings.profiles import Profile
 
@@ -156,4 +157,8 @@ class QueueVHost(Protocol):
 
     def remove_queue(self, queue: Queue) -> None:
         """Remove a queue with its messages, bindings and consumers."""
+        ...
+
+    def publishers_to(self, queue: Queue) -> Iterator[Publisher]:
+        """Yield the channels whose last publish had a route to a queue."""
         ...

@@ -43,6 +43,7 @@ class QuorumQueue(BacklogQueue[QuorumBacklog]):
     is_used_by_declaring = False
     keeps_leavers = True
     expires_after_get = True
+    serves_each_return = False
     skips_full_consumers = True
     drops_before_refusing = False  # all settings change at once (rabbit_fifo.erl, update_config)
 
@@ -57,10 +58,10 @@ class QuorumQueue(BacklogQueue[QuorumBacklog]):
         self.dead_letters = KeptDeadLetters(
             timers, self._publish_dead_letter, self._end_dead_letter, counts_properties=self.counts_properties
         )
+        self.publishers = RefusedPublishers()
+        self.publisher = Publisher()
         super().__init__(vhost, declaration)
         self.drops_in_reverse = self._profile.drops_in_reverse
-        self.publishers = RefusedPublishers(self.limit)
-        self.publisher = Publisher()
 
     def _new_backlog(self) -> QuorumBacklog:
         return QuorumBacklog(self.deadlines, self.counts, self._profile, self._withhold)
@@ -95,6 +96,8 @@ class QuorumQueue(BacklogQueue[QuorumBacklog]):
         if settings.overflow == "reject-publish-dlx":
             settings = replace(settings, overflow="drop-head")
         super().apply(settings)
+        if self.limit.rejects_publish:
+            self.publishers.learn(self.vhost.publishers_to(self), self.limit)
         if self.dead_letters and not self.dead_letters_at_least_once:
             self._drop_dead_letters()
 
@@ -122,7 +125,7 @@ class QuorumQueue(BacklogQueue[QuorumBacklog]):
         return self.limit.rejects_publish and not self.limit.allows(1)
 
     def refuses(self, publisher: Publisher) -> bool:
-        return self.limit.rejects_publish and self.publishers.refuse(publisher)
+        return self.limit.rejects_publish and self.publishers.refuse(publisher, self.limit)
 
     def accept(self, message: Message, publisher: Publisher | None = None) -> bool:
         if not self.limit.rejects_publish:
@@ -132,7 +135,7 @@ class QuorumQueue(BacklogQueue[QuorumBacklog]):
         if publisher is not None and self.refuses(publisher):
             return False
         self.take(message)
-        self.publishers.follow_limit()
+        self.publishers.follow(self.limit)
         return True
 
     # Delivering and settling
@@ -246,7 +249,7 @@ class QuorumQueue(BacklogQueue[QuorumBacklog]):
             self.counts.note_refusal(position)
         if self.limit.rejects_publish:
             # The room that there was until now counts.
-            self.publishers.follow_limit()
+            self.publishers.follow(self.limit)
         self.pulled.discard(position)
         if not self.consumers:
             self._use_by_settling()

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Final
 from weakref import WeakSet
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from amqp_broker.broker.queues.length_limit import LengthLimit
 
 # Share of the limit to which a queue has to fall before it takes publishes again.
@@ -29,22 +31,26 @@ class Publisher:
 class RefusedPublishers:
     """The publishers of one queue: those that it knows, and which of these it refuses."""
 
-    __slots__ = ("_known", "_limit", "_refused")
+    __slots__ = ("_known", "_refused")
 
-    def __init__(self, limit: LengthLimit) -> None:
-        self._limit = limit
+    def __init__(self) -> None:
         self._known: WeakSet[Publisher] = WeakSet()
         self._refused: WeakSet[Publisher] = WeakSet()
 
-    def refuse(self, publisher: Publisher) -> bool:
+    def refuse(self, publisher: Publisher, limit: LengthLimit) -> bool:
         """Return whether a publish is refused; the publisher is known from now on."""
         self._known.add(publisher)
-        self.follow_limit()
+        self.follow(limit)
         return publisher in self._refused
 
-    def follow_limit(self) -> None:
+    def learn(self, publishers: Iterable[Publisher], limit: LengthLimit) -> None:
+        """Know publishers that published before the queue had a limit at which it refuses."""
+        self._known.update(publishers)
+        self.follow(limit)
+
+    def follow(self, limit: LengthLimit) -> None:
         """Refuse all publishers if the limit is exceeded, and none if there is room again."""
-        if not self._limit.allows(1):
+        if not limit.allows(1):
             self._refused.update(self._known)
-        elif self._refused and self._limit.allows(LOW):
+        elif self._refused and limit.allows(LOW):
             self._refused.clear()

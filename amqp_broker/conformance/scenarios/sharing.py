@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from pamqp.commands import Basic, Queue
+from pamqp.commands import Basic, Queue, Tx
 
 from amqp_broker.conformance.lab import Lab, scenario
+from amqp_broker.conformance.scenario_channel import Channel
 from amqp_broker.conformance.wire import Field
 
 # --- prefetch
@@ -253,3 +254,58 @@ def a_full_consumer_keeps_its_turn_in_a_classic_queue_only(lab: Lab) -> None:
         lab.rest(q)
         for channel, tag in ((limited, "limited"), (other, "other")):
             channel.call(Basic.Cancel, consumer_tag=tag)
+
+
+# --- settling messages of several consumers at once
+
+
+def _shared(lab: Lab, kind: str, *consumers: tuple[str, int]) -> tuple[str, Channel]:
+    """Return a queue of five messages and the channel of its consumers, which hold one each.
+
+    The consumers are given by tag and priority.
+    """
+    q = lab.queue(kind, durable=True, arguments={"x-queue-type": kind})
+    channel = lab.channel()
+    channel.call(Basic.Qos, prefetch_count=1)
+    for tag, priority in consumers:
+        channel.consume(q, tag, arguments={"x-priority": priority})
+    for body in (b"1", b"2", b"3", b"4", b"5"):
+        lab.put(q, body)
+        lab.rest(q)
+    return q, channel
+
+
+@scenario
+def an_ack_of_several_consumers_serves_them_in_the_order_of_their_tags(lab: Lab) -> None:
+    for kind in ("classic", "quorum"):
+        for consumers in ((("c", 0), ("d", 0)), (("d", 0), ("c", 0)), (("d", 1), ("c", 0))):
+            q, channel = _shared(lab, kind, *consumers)
+            channel.ack(2, multiple=True)
+            lab.rest(q)
+            channel.ack(0, multiple=True)
+            lab.rest(q)
+            lab.channel().call(Queue.Delete, queue=q)
+
+
+@scenario
+def a_commit_serves_consumers_in_the_order_of_their_tags(lab: Lab) -> None:
+    for kind in ("classic", "quorum"):
+        for tags in ((1, 2), (2, 1)):
+            q, channel = _shared(lab, kind, ("d", 0), ("c", 0))
+            channel.call(Tx.Select)
+            for tag in tags:
+                channel.ack(tag)
+            channel.call(Tx.Commit)
+            lab.rest(q)
+            lab.channel().call(Queue.Delete, queue=q)
+
+
+@scenario
+def each_consumer_is_served_as_soon_as_its_messages_are_back(lab: Lab) -> None:
+    for kind in ("classic", "quorum"):
+        q, channel = _shared(lab, kind, ("d", 0), ("c", 0))
+        channel.nack(2, multiple=True, requeue=True)
+        lab.rest(q)
+        channel.call(Basic.Recover, requeue=True)
+        lab.rest(q)
+        lab.channel().call(Queue.Delete, queue=q)

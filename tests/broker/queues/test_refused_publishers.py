@@ -102,6 +102,15 @@ def test_a_policy_that_drops_the_head_refuses_no_publishes(lab: Lab, peer: Peer)
     assert lab.vhost.queues["q"].ready_count == 1
 
 
+def test_a_policy_refuses_those_who_have_published_until_four_fifths_are_left(lab: Lab, peer: Peer) -> None:
+    peer.declare("q", durable=True, arguments={"x-queue-type": "quorum"})
+    publish(peer, 2)
+    lab.vhost.policies.set(Policy("p", "^q", {"max-length": 1, "overflow": "reject-publish"}))
+    get(peer)
+    assert publish(peer) == [False]
+    assert publish(confirming(lab)) == [True]
+
+
 @pytest.mark.parametrize("kind", ["classic", "quorum"])
 def test_dead_letters_enter_a_full_quorum_queue(lab: Lab, peer: Peer, kind: str) -> None:
     declare(peer, 1)
