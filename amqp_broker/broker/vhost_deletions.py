@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from amqp_broker.broker import journal_entries
@@ -136,7 +137,8 @@ class _Deletion:
         yield from self._unbinding(queue.incoming)
         if before_cancels is not None:
             before_cancels()
-        for consumer in list(queue.consumers):
+        # Source: rabbit_channel.erl, handle_consuming_queue_down_or_eol, with an ordered set of tags.
+        for consumer in sorted(queue.consumers, key=attrgetter("tag")):
             # It may have left since.
             if consumer in queue.consumers:
                 queue.unsubscribe(consumer)

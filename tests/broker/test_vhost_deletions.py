@@ -211,7 +211,7 @@ def test_an_auto_delete_exchange_that_went_with_a_queue_may_be_declared_anew(vho
 
 def test_consumers_are_cancelled_in_steps_and_may_leave_meanwhile(vhost: VHost) -> None:
     queue = new_queue(vhost)
-    collectors = [CollectingConsumer(queue, tag=str(number)).start() for number in range(COUNT)]
+    collectors = [CollectingConsumer(queue, tag=f"{number:06}").start() for number in range(COUNT)]
     vhost.remove_queue(queue)
     collectors[-1].stop()
     finish(vhost)

@@ -161,3 +161,15 @@ def a_consumer_without_acks_counts_with_the_one_of_a_quorum_queue_that_it_follow
     channel.ack(2)
     channel.sync()
     _look(lab, q)
+
+
+@scenario
+def consumers_of_a_deleted_queue_are_cancelled_in_the_order_of_their_tags(lab: Lab) -> None:
+    for kind in ("classic", "quorum", "stream"):
+        q = lab.queue(kind, durable=True, arguments={"x-queue-type": kind})
+        channel = lab.channel()
+        channel.call(Basic.Qos, prefetch_count=10)
+        for tag in ("z", "b", "10", "9", "B", "\u00e9"):
+            channel.consume(q, tag)
+        lab.channel().call(Queue.Delete, queue=q)
+        lab.rest()
