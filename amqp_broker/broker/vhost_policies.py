@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Collection
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from amqp_broker.amqp.errors import InvalidParameter
 from amqp_broker.broker import journal_entries
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from amqp_broker.broker.queues.queue import Queue
     from amqp_broker.broker.vhost import VHost
     from amqp_broker.settings.profiles import Profile
+
+# Queues that follow a change in one step.
+QUEUES_AT_ONCE: Final = 16
 
 
 def known_keys(keys: Collection[str], profile: Profile) -> frozenset[str]:
@@ -118,8 +121,8 @@ class VHostOperatorPolicies(VHostPolicies):
 def apply_to_all(vhost: VHost, name: str, policy: Policy | None) -> Steps[None]:
     """Find the policies of exchanges and queues anew after that of a name was set or (None) cleared.
 
-    Queues come last: they may drop messages, which are then routed as the new policies say. If the steps are given up,
-    the rest follows at once.
+    Queues come last: they may drop messages, which are then routed as the new policies say, to queues that follow them,
+    too. If the steps are given up, the rest follows at once.
     """
     exchanges, queues = deque(vhost.exchanges.values()), deque(vhost.queues.values())
     try:
@@ -143,12 +146,19 @@ def _apply_to_next(
             if before != (exchange.policy, exchange.operator_policy):
                 vhost.topology_changed()
         return
-    queue = queues.popleft()
-    is_concerned = _has((queue.policy, queue.operator_policy), name) or (
-        policy is not None and policy.applies_to_queue(queue)
-    )
-    if is_concerned and not queue.is_deleted and apply_to_queue(vhost, queue):
-        vhost.broker.events.queue_policy_changed(queue, policy)
+    # In RabbitMQ, all queues hear of a policy before a dead letter comes from one to another.
+    following = [queues.popleft() for _ in range(min(QUEUES_AT_ONCE, len(queues)))]
+    following = [queue for queue in following if not queue.is_deleted and _is_concerned(queue, name, policy)]
+    for queue in following:
+        queue.hold()
+        if apply_to_queue(vhost, queue):
+            vhost.broker.events.queue_policy_changed(queue, policy)
+    for queue in following:
+        queue.end_hold()
+
+
+def _is_concerned(queue: Queue, name: str, policy: Policy | None) -> bool:
+    return _has((queue.policy, queue.operator_policy), name) or (policy is not None and policy.applies_to_queue(queue))
 
 
 def _has(applied: tuple[Policy | None, Policy | None], name: str) -> bool:

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from amqp_broker.amqp.errors import DoesNotExist, InvalidParameter
+from amqp_broker.broker import vhost_policies
 from amqp_broker.broker.admin.policies import Policy, effective_definition
 from amqp_broker.broker.portions import Steps, finished
 from amqp_broker.broker.queues.queue import Queue
@@ -139,6 +140,14 @@ def test_messages_dropped_by_a_policy_are_dead_lettered_by_the_same_policy(vhost
     push(queue, b"1", b"2")
     set_policy(vhost, pattern="^q$", max_length=1, dead_letter_exchange="", dead_letter_routing_key="dead")
     assert bodies(dead) == [b"1"]
+
+
+def test_a_policy_limits_the_target_of_dead_letters_before_they_reach_it(vhost: VHost) -> None:
+    queue = new_queue(vhost, "q", arguments={"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"})
+    dead = new_queue(vhost, "dead")
+    push(queue, b"1", b"2", b"3")
+    set_policy(vhost, max_length=1, overflow="reject-publish")
+    assert (bodies(queue), bodies(dead)) == ([b"3"], [b"1"])
 
 
 def test_a_limit_set_together_with_reject_publish_drops_messages(vhost: VHost) -> None:
@@ -278,6 +287,12 @@ def test_a_change_of_policies_empties_the_route_caches(vhost: VHost) -> None:
 # In steps
 
 
+@pytest.fixture
+def one_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have one queue follow in each step."""
+    monkeypatch.setattr(vhost_policies, "QUEUES_AT_ONCE", 1)
+
+
 def applying(vhost: VHost, policy: Policy) -> Steps[None]:
     """The steps of a policy, up to the first of two queues whose names are `a` and `b`."""
     steps = vhost.policies.setting(policy)
@@ -287,6 +302,7 @@ def applying(vhost: VHost, policy: Policy) -> Steps[None]:
     return steps
 
 
+@pytest.mark.usefixtures("one_at_once")
 def test_a_policy_applies_to_one_queue_after_the_other(vhost: VHost) -> None:
     first, second = new_queue(vhost, "a"), new_queue(vhost, "b")
     policy = Policy("p", "", {"max-length": 5})
@@ -297,6 +313,7 @@ def test_a_policy_applies_to_one_queue_after_the_other(vhost: VHost) -> None:
     assert [queue.policy for queue in (first, second, again, new)] == [policy, None, policy, policy]
 
 
+@pytest.mark.usefixtures("one_at_once")
 def test_a_policy_that_is_cleared_while_it_is_applied_applies_nowhere(vhost: VHost) -> None:
     queues = [new_queue(vhost, name) for name in ("a", "b")]
     steps = applying(vhost, Policy("p", "", {"max-length": 5}))
@@ -305,6 +322,7 @@ def test_a_policy_that_is_cleared_while_it_is_applied_applies_nowhere(vhost: VHo
     assert [queue.policy for queue in queues] == [None, None]
 
 
+@pytest.mark.usefixtures("one_at_once")
 def test_a_policy_applies_everywhere_even_if_its_steps_are_given_up(vhost: VHost) -> None:
     queues = [new_queue(vhost, name) for name in ("a", "b")]
     policy = Policy("p", "", {"max-length": 5})
@@ -312,6 +330,7 @@ def test_a_policy_applies_everywhere_even_if_its_steps_are_given_up(vhost: VHost
     assert [queue.policy for queue in queues] == [policy, policy]
 
 
+@pytest.mark.usefixtures("one_at_once")
 def test_routes_that_are_cached_between_two_steps_follow_the_policy() -> None:
     lab = Lab()
     peer = lab.connect()

@@ -72,11 +72,10 @@ class BacklogQueue(GivingUpQueue, Generic[B]):
         self._update_extras()
         # While objects are restored, dead letters could not go where they should.
         is_restoring = self.vhost.broker.journal.is_restoring
-        if drops and not is_restoring:
-            self._drop_beyond_limit()
-        if self.deadlines and not is_restoring:
-            # Another message may have come to the head.
-            self.expire()
+        if not is_restoring:
+            self.drops_once = drops
+            # Another message may have come to the head, too.
+            self._look_again()
         self.unused.follow(settings.expires_ms)
 
     def _update_extras(self) -> None:
@@ -351,7 +350,7 @@ class BacklogQueue(GivingUpQueue, Generic[B]):
     # Giving up
 
     def _look_again(self) -> None:
-        if self.limit.drops_head:
+        if self.limit.drops_head or self.drops_once:
             self._drop_beyond_limit()
         if self.deadlines:
             self.expire()
@@ -361,7 +360,10 @@ class BacklogQueue(GivingUpQueue, Generic[B]):
             self._give_up_due(EXPIRED)
 
     def _drop_beyond_limit(self) -> None:
-        if not self.holds and self._is_due(MAXLEN):
+        if self.holds:
+            return
+        self.drops_once = False
+        if self._is_due(MAXLEN):
             self._give_up_due(MAXLEN)
 
     def _is_due(self, reason: str) -> bool:

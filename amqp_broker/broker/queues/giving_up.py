@@ -34,6 +34,8 @@ class GivingUpQueue(Queue):
         super().__init__(vhost, declaration)
         # The reason for which messages are to be given up in the next turn; "" for none.
         self.giving_up = ""
+        # Set if a new limit is to drop messages although the queue refuses publishes from then on.
+        self.drops_once = False
         # Those that were taken to be given up in reverse.
         self._dropped: list[tuple[Message, int]] = []
 

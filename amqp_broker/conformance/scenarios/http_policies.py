@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pamqp.commands import Queue
+from pamqp.commands import Basic, Confirm, Queue
 
 from amqp_broker.conformance.lab import Lab, http_scenario
 
@@ -75,6 +75,41 @@ def a_definition_that_operators_may_not_set_is_refused(lab: Lab) -> None:
     p = _policy(lab, "operator-policies")
     lab.http("PUT", p, _body(lab, {"dead-letter-exchange": "x"}))
     lab.http("GET", p)
+
+
+@http_scenario
+def a_policy_refuses_publishes_of_channels_that_have_published_before(lab: Lab) -> None:
+    p, q = _policy(lab), lab.name("q")
+    publisher, newcomer, consumer = (lab.connect().channel() for _ in range(3))
+    consumer.call(Queue.Declare, queue=q, durable=True, arguments={"x-queue-type": "quorum"})
+    for channel in (publisher, newcomer):
+        channel.call(Confirm.Select)
+    publisher.publish(b"1", routing_key=q)
+    publisher.publish(b"2", routing_key=q)
+    publisher.confirms(1, 2)
+    lab.http("PUT", p, _body(lab, {"max-length": 1, "overflow": "reject-publish"}))
+    lab.rest(q)
+    consumer.call(Basic.Get, queue=q, no_ack=True)
+    publisher.publish(b"refused", routing_key=q)
+    publisher.confirms(3, 3)
+    newcomer.publish(b"taken", routing_key=q)
+    newcomer.confirms(1, 1)
+    lab.rest(q)
+    consumer.drain(q)
+
+
+@http_scenario
+def a_policy_limits_the_target_before_dead_letters_of_the_source_reach_it(lab: Lab) -> None:
+    source, target = lab.name("q.source"), lab.name("q.target")
+    channel = lab.connect().channel()
+    arguments = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": target}
+    channel.call(Queue.Declare, queue=source, durable=True, arguments=arguments)
+    channel.call(Queue.Declare, queue=target, durable=True)
+    lab.put(source, b"1", b"2", b"3")
+    lab.http("PUT", _policy(lab), _body(lab, {"max-length": 1, "overflow": "reject-publish"}))
+    lab.rest(source, target)
+    channel.drain(target)
+    channel.drain(source)
 
 
 @http_scenario
