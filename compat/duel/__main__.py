@@ -16,7 +16,7 @@ from collections.abc import Iterator, MutableMapping
 from contextlib import contextmanager
 from datetime import date
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from hypothesis import Phase
 
@@ -25,6 +25,8 @@ from amqp_broker.settings.profiles import DEFAULT
 from compat.brokers import AmqpBroker, BrokerProcess
 from compat.duel.campaign import BATCH, Tally, search
 from compat.duel.judge import DIFFERS, OWN, Corner, Judge, Verdict
+from compat.duel.planted import PlantedBroker
+from compat.duel.races import RACES
 from compat.duel.recording import add
 from compat.oracle.profiles import ORACLES_OF
 from compat.oracles.debian_root import Unavailable
@@ -42,6 +44,14 @@ PREPARATION = "application:set_env(rabbit, quorum_tick_interval, 200), logger:se
 PROFILE_OF = {oracles[0]: profile for profile, oracles in ORACLES_OF.items() if len(oracles) == 1}
 
 
+class Brokers(NamedTuple):
+    """The brokers of a campaign; `raced` are amqp-broker with a race that ends as RabbitMQ's."""
+
+    ours: AmqpBroker
+    theirs: list[RabbitMQ]
+    raced: list[AmqpBroker]
+
+
 def main() -> int:
     options = _options()
     # Stop the brokers and remove their folder.
@@ -57,8 +67,8 @@ def main() -> int:
     except Unavailable as reason:
         print(reason, file=sys.stderr)
         return UNAVAILABLE
-    with _brokers(oracles, profile) as (ours, theirs):
-        tally = _campaign(ours, theirs, number, options)
+    with _brokers(oracles, profile) as brokers:
+        tally = _campaign(brokers, number, options)
     if options.record:
         add(tally.agreed, options.oracle)
     return 1 if tally.found and _remain(tally.found, oracles, profile) else 0
@@ -67,25 +77,29 @@ def main() -> int:
 def _remain(found: list[Verdict], oracles: tuple[str, ...], profile: str) -> int:
     """Return how many differences show at brokers that were just started.
 
-    An oracle that plays many programs at a time may answer one as it never does alone, each time for a while.
+    An oracle that plays many programs at a time may answer one as it never does alone, each time for a while. A program
+    may have become another difference while it was made small.
     """
-    with _brokers(oracles, profile) as (ours, theirs):
-        judge = _judge(ours, theirs, 0)
-        remaining = [verdict.program for verdict in found if judge.judge(verdict.program).outcome == DIFFERS]
-    for verdict in found:
-        if verdict.program not in remaining:
-            print(f"Not so at brokers that were just started: {verdict.kind}")
-    return len(remaining)
+    remaining = 0
+    with _brokers(oracles, profile) as brokers:
+        judge = _judge(brokers, 0)
+        for verdict in found:
+            if any(judge.judge(program).outcome == DIFFERS for program in (verdict.program, verdict.drawn)):
+                remaining += 1
+            else:
+                print(f"Not so at brokers that were just started: {verdict.kind}")
+    return remaining
 
 
 @contextmanager
-def _brokers(oracles: tuple[str, ...], profile: str) -> Iterator[tuple[AmqpBroker, list[RabbitMQ]]]:
-    """Start amqp-broker and the oracles, and stop them in the end."""
+def _brokers(oracles: tuple[str, ...], profile: str) -> Iterator[Brokers]:
+    """Start amqp-broker, also with each race, and the oracles, and stop them in the end."""
     plugins = ("rabbitmq_management", *EXCHANGE_PLUGINS)
     with tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None) as folder:
         theirs = [RabbitMQ(Path(folder, name), plugins=plugins, oracle=ORACLES[name]) for name in oracles]
         ours = AmqpBroker(Path(folder, "amqp-broker"), profile=profile)
-        brokers: list[BrokerProcess] = [ours, *theirs]
+        raced: list[AmqpBroker] = [PlantedBroker(Path(folder, name), name, profile) for name in RACES]
+        brokers: list[BrokerProcess] = [ours, *theirs, *raced]
         try:
             for broker in brokers:
                 broker.spawn()
@@ -93,13 +107,13 @@ def _brokers(oracles: tuple[str, ...], profile: str) -> Iterator[tuple[AmqpBroke
                 wait_until(broker.is_ready, 120)
             for oracle in theirs:
                 oracle.run("rabbitmqctl", "--quiet", "eval", PREPARATION)
-            yield ours, theirs
+            yield Brokers(ours, theirs, raced)
         finally:
             for broker in brokers:
                 broker.kill()
 
 
-def _campaign(ours: AmqpBroker, theirs: list[RabbitMQ], number: int, options: argparse.Namespace) -> Tally:
+def _campaign(brokers: Brokers, number: int, options: argparse.Namespace) -> Tally:
     """Share the programs among worker processes, and print what they find."""
     begun, total = time.monotonic(), Tally()
     forking = multiprocessing.get_context("fork")
@@ -114,7 +128,7 @@ def _campaign(ours: AmqpBroker, theirs: list[RabbitMQ], number: int, options: ar
         workers = [
             forking.Process(
                 target=_work,
-                args=(ours, theirs, worker, batches, known, reports),
+                args=(brokers, worker, batches, known, reports),
                 name=str(worker),
                 daemon=True,
             )
@@ -147,8 +161,7 @@ def _reported(reports: Any, workers: int) -> Iterator[Tally]:
 
 
 def _work(
-    ours: AmqpBroker,
-    theirs: list[RabbitMQ],
+    brokers: Brokers,
     worker: int,
     batches: Any,
     known: MutableMapping[str, int],
@@ -156,7 +169,7 @@ def _work(
 ) -> None:
     """Judge batches of programs in a vhost of its own until none is left."""
     try:
-        judge = _judge(ours, theirs, worker)
+        judge = _judge(brokers, worker)
         while True:
             name, count, phases = batches.get_nowait()
             search(judge, name, count, known, reports.put, phases)
@@ -166,14 +179,14 @@ def _work(
         reports.put(None)
 
 
-def _judge(ours: AmqpBroker, theirs: list[RabbitMQ], worker: int) -> Judge:
+def _judge(brokers: Brokers, worker: int) -> Judge:
     """Return a judge with a vhost at each broker."""
-    vhost = f"duel{worker}"
-    corners = [Corner(broker, vhost, Pace(), ours.profile) for broker in theirs]
-    own = Corner(ours, vhost, OWN, ours.profile)
-    for corner in (own, *corners):
+    vhost, profile = f"duel{worker}", brokers.ours.profile
+    theirs = [Corner(broker, vhost, Pace(), profile) for broker in brokers.theirs]
+    ours, *raced = (Corner(broker, vhost, OWN, profile) for broker in (brokers.ours, *brokers.raced))
+    for corner in (ours, *theirs, *raced):
         corner.prepare()
-    return Judge(own, corners, worker)
+    return Judge(ours, theirs, worker, raced)
 
 
 def _show(verdict: Verdict) -> None:

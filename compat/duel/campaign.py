@@ -94,7 +94,8 @@ class Search:
         if verdict is None:
             verdict = self._verdicts[key] = self._judge(program)
         if verdict.outcome == DIFFERS and (self._smallest is None or len(verdict.source) <= len(self._smallest.source)):
-            self._smallest = replace(verdict, program=program)
+            drawn = self._smallest.drawn if self._smallest else program
+            self._smallest = replace(verdict, program=program, drawn=drawn)
         return verdict
 
     def _judge(self, program: Program) -> Verdict:

@@ -1,0 +1,59 @@
+"""Races of RabbitMQ's processes that end otherwise here. Each function has amqp-broker end one as RabbitMQ does.
+
+A difference that such a broker does not show, with all that follows from it, may stay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from weakref import WeakKeyDictionary, WeakSet
+
+import pytest
+
+from amqp_broker.amqp.message import Message
+from amqp_broker.broker.queues.quorum import QuorumQueue
+from amqp_broker.broker.queues.refused_publishers import Publisher
+from amqp_broker.broker.routing.dead_lettering import DeadLettering
+from amqp_broker.broker.routing.route import Route
+from amqp_broker.session import basic_publish
+from amqp_broker.session.channel import Channel
+
+
+def a_first_message_arrives_behind_dead_letters(patch: pytest.MonkeyPatch) -> None:
+    """Have a channel's first message for a quorum queue arrive behind its dead letters.
+
+    RabbitMQ's channel introduces itself to the queue first (rabbit_fifo_client.erl), and other queues are quicker.
+    """
+    known: WeakKeyDictionary[Publisher, WeakSet[QuorumQueue]] = WeakKeyDictionary()
+    late: list[tuple[QuorumQueue, Message, Publisher]] = []
+    accept, held, resolve = QuorumQueue.accept, DeadLettering.held, basic_publish._resolve
+
+    def accept_later(queue: QuorumQueue, message: Message, publisher: Publisher | None = None) -> bool:
+        if publisher is None or queue in known.setdefault(publisher, WeakSet()):
+            return accept(queue, message, publisher)
+        known[publisher].add(queue)
+        if queue.will_reject(message):
+            return accept(queue, message, publisher)
+        late.append((queue, message, publisher))
+        return True
+
+    @contextmanager
+    def hold(dead_lettering: DeadLettering, **options: Any) -> Iterator[None]:
+        with held(dead_lettering, **options):
+            yield
+        while late and not dead_lettering._is_held:
+            accept(*late.pop(0))
+
+    def resolve_without_short_cuts(channel: Channel, method: bytes) -> Route:
+        route = resolve(channel, method)
+        route.is_plain = False
+        return route
+
+    patch.setattr(QuorumQueue, "accept", accept_later)
+    patch.setattr(DeadLettering, "held", hold)
+    patch.setattr(basic_publish, "_resolve", resolve_without_short_cuts)
+
+
+RACES = {function.__name__: function for function in (a_first_message_arrives_behind_dead_letters,)}
