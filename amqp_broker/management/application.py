@@ -272,6 +272,8 @@ class Management:
 def _handled(endpoint: Endpoint, request: Request) -> Steps[Any]:
     """Return the value of a handler, which returns either that or the steps to it."""
     yield from request.broker.collecting_counts()
+    if not endpoint.is_import:
+        yield from request.reading()
     value = endpoint.handler(request)
     return (yield from value) if isinstance(value, Generator) else value
 

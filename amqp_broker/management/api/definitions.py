@@ -64,7 +64,7 @@ def get(request: Request) -> Steps[Any]:
     return Answer(200, document, {"Content-Disposition": f"attachment; filename={name or 'definitions.json'}"})
 
 
-@endpoints.on(*(f"POST {path}" for path in PATHS), tag=ADMINISTRATOR, body=Definitions)
+@endpoints.on(*(f"POST {path}" for path in PATHS), tag=ADMINISTRATOR, body=Definitions, is_import=True)
 def post(request: Request) -> Steps[Answer]:
     """Import definitions, into one vhost or the broker."""
     vhost = request.vhost.name if "vhost" in request.path else None

@@ -36,7 +36,7 @@ def get(request: Request) -> Steps[dict[str, Any]]:
     return taking(request.broker, request.vhost.name)
 
 
-@endpoints.on("PUT /_broker/snapshot/{vhost}", tag=ADMINISTRATOR, body=Snapshot, query=RestoreQuery)
+@endpoints.on("PUT /_broker/snapshot/{vhost}", tag=ADMINISTRATOR, body=Snapshot, query=RestoreQuery, is_import=True)
 def put(request: Request) -> Steps[Answer]:
     """Restore a snapshot; a vhost that is not empty is refused unless `clear=true` empties it."""
     try:

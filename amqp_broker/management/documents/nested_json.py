@@ -11,9 +11,12 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final, NoReturn
 
 from amqp_broker.amqp import nested
+from amqp_broker.broker.portions import Steps, finished
 
 # Levels that a request may have. RabbitMQ no longer publishes a message of this depth.
 LEVELS_MAX: Final = 100_000
+# Values that are read in a step.
+STEP_VALUES: Final = 50
 
 _SPACE: Final = re.compile(r"[ \t\n\r]*")
 _END: Final[dict[type[Any], str]] = {dict: "}", list: "]"}
@@ -24,6 +27,13 @@ class TooDeep(ValueError):
 
     def __init__(self) -> None:
         super().__init__(f"the values are nested deeper than {LEVELS_MAX} levels")
+
+
+class TooManyValues(ValueError):
+    """A document has more values than it may have."""
+
+    def __init__(self, values_max: int) -> None:
+        super().__init__(f"the document has more than {values_max} values")
 
 
 def write(value: Any, leaf: Callable[[Any], str]) -> str:
@@ -60,10 +70,20 @@ def require_encodable(value: Any) -> None:
 
 def read(text: str) -> Any:
     """Return the value of a JSON text. Raise ValueError, and TooDeep."""
+    return finished(reading(text, len(text) + 1, is_for_amqp=False))
+
+
+def reading(text: str, values_max: int, *, is_for_amqp: bool = True) -> Steps[Any]:
+    """Do `read` in steps. Raise TooManyValues, too, and with `is_for_amqp` UnicodeEncodeError for a lone surrogate."""
     whole: list[Any] = []
     blocks: list[Any] = [whole]
-    key, at = "", 0
+    key, at, count = "", 0, 0
     while True:
+        count += 1
+        if count > values_max:
+            raise TooManyValues(values_max)
+        if count % STEP_VALUES == 0:
+            yield
         at = _skip(text, at)
         is_block = text.startswith(("{", "["), at)
         value: Any
@@ -71,6 +91,8 @@ def read(text: str) -> Any:
             value = {} if text[at] == "{" else []
         else:
             value, at = _SCALARS.raw_decode(text, at)
+            if is_for_amqp and isinstance(value, str):
+                value.encode()
         if isinstance(blocks[-1], dict):
             blocks[-1][key] = value
         else:
@@ -86,6 +108,8 @@ def read(text: str) -> Any:
             return whole[0]
         if isinstance(blocks[-1], dict):
             key, at = _key(text, at)
+            if is_for_amqp:
+                key.encode()
 
 
 def _skip(text: str, at: int) -> int:

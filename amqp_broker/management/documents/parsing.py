@@ -12,6 +12,9 @@ from amqp_broker.management.documents.definition import DefinitionsError
 
 # The only form of a lone surrogate, which cannot be encoded for AMQP.
 ESCAPE: Final = "\\u"
+# Characters of a document that is read at once if it is not read item by item, and the values of a longer one.
+AT_ONCE_CHARACTERS_MAX: Final = 128 * 1024
+VALUES_MAX: Final = 1_000_000
 
 _SPACE: Final = r"[ \t\n\r]*+"
 _OPEN: Final = re.compile(rf"{_SPACE}\{{{_SPACE}").match
@@ -41,7 +44,7 @@ def parsing(octets: bytes) -> Steps[Any]:
         try:
             document = yield from _object(text)
         except (ValueError, RecursionError):
-            document = _whole(text)
+            document = yield from _whole(text)
     except UnicodeError:
         raise NotJSON("not JSON: the text is not valid UTF-8") from None
     except ValueError as error:
@@ -49,14 +52,17 @@ def parsing(octets: bytes) -> Steps[Any]:
     return document
 
 
-def _whole(text: str) -> Any:
-    try:
-        document = json.loads(text, parse_constant=nested_json.refuse_constant)
-    except RecursionError:
-        document = nested_json.read(text)
-    if ESCAPE in text:
-        nested_json.require_encodable(document)
-    return document
+def _whole(text: str) -> Steps[Any]:
+    if len(text) <= AT_ONCE_CHARACTERS_MAX:
+        try:
+            document = json.loads(text, parse_constant=nested_json.refuse_constant)
+        except RecursionError:
+            pass
+        else:
+            if ESCAPE in text:
+                nested_json.require_encodable(document)
+            return document
+    return (yield from nested_json.reading(text, VALUES_MAX))
 
 
 def _object(text: str) -> Steps[dict[str, Any]]:
@@ -71,6 +77,8 @@ def _object(text: str) -> Steps[dict[str, Any]]:
         place = _COMMA(text, at)
         if place is None and _END(text, at):
             return document
+        if len(document) % nested_json.STEP_VALUES == 0:
+            yield
     raise ValueError
 
 

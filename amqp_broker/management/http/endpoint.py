@@ -33,6 +33,8 @@ class Endpoint:
     body: type[Struct] | None
     query: type[Struct] | None
     statuses: tuple[int, ...]
+    # Set where the handler reads the body itself, in steps.
+    is_import: bool = False
 
     def __str__(self) -> str:
         return f"{self.method} {self.path}"
@@ -55,10 +57,12 @@ class Endpoints:
         query: type[Struct] | None = None,
         statuses: tuple[int, ...] = (),
         summary: str = "",
+        is_import: bool = False,
     ) -> Callable[[H], H]:
         """Return a decorator that declares a handler for places like "GET /api/queues/{vhost}".
 
         `tag` is the one that a user needs (http/auth.py). `body` and `query` are the shapes that the handler reads.
+        With `is_import` it reads the body itself, in steps.
         """
 
         def declare(handler: H) -> H:
@@ -66,7 +70,8 @@ class Endpoints:
             for place in places:
                 method, _, path = place.partition(" ")
                 declared = statuses or STATUSES[method]
-                self._endpoints.append(Endpoint(method, path, tag, handler, sentence, body, query, declared))
+                endpoint = Endpoint(method, path, tag, handler, sentence, body, query, declared, is_import)
+                self._endpoints.append(endpoint)
             return handler
 
         return declare

@@ -10,6 +10,7 @@ from urllib.parse import parse_qsl
 import msgspec
 from msgspec import Struct
 
+from amqp_broker.broker.portions import Steps, finished
 from amqp_broker.management.documents import nested_json
 from amqp_broker.management.http import shapes
 from amqp_broker.management.http.answers import Refusal, bad_request, not_found
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 
 S = TypeVar("S", bound=Struct)
 
+# Octets of a body that is read at once, whatever it has, and values that a body may have. Imports have no such limit.
+AT_ONCE_BYTES_MAX: Final = 128 * 1024
+VALUES_MAX: Final = 100_000
 # Name of the default exchange in a path.
 DEFAULT_EXCHANGE_NAME: Final = "amq.default"
 
@@ -40,6 +44,8 @@ class Request:
     headers: Mapping[str, str] = field(default_factory=dict)
     body: bytes = b""
     query_string: str = ""
+    # The value of a body that was read in steps.
+    value: Any = None
 
     def read(self, shape: type[S]) -> S:
         """Return the body in its declared shape. Raise Refusal for a wrong one."""
@@ -54,12 +60,7 @@ class Request:
         # Some clients send "null" for nothing; RabbitMQ accepts "undefined" as well.
         if self.body in (b"", b"null", b"undefined"):
             return {}
-        try:
-            value = _decoded(self.body)
-        except nested_json.TooDeep as error:
-            raise bad_request(str(error)) from None
-        except ValueError:
-            raise bad_request("not_json") from None
+        value = self.value if self.value is not None else finished(_decoded(self.body))
         if isinstance(value, str):
             raise bad_request(
                 "invalid payload: the request body JSON-decoded to a string. Is the input doubly-JSON-encoded?"
@@ -67,6 +68,11 @@ class Request:
         if not isinstance(value, dict):
             raise bad_request("not_json")
         return value
+
+    def reading(self) -> Steps[None]:
+        """Read a body with many values in steps, for `json`. Raise Refusal."""
+        if len(self.body) > AT_ONCE_BYTES_MAX:
+            self.value = yield from _decoded(self.body)
 
     @property
     def vhost(self) -> VHost:
@@ -104,11 +110,17 @@ class Request:
         return "" if name == DEFAULT_EXCHANGE_NAME else name
 
 
-def _decoded(octets: bytes) -> Any:
-    """Return the value of a JSON document. Raise ValueError."""
+def _decoded(octets: bytes) -> Steps[Any]:
+    """Return the value of a JSON document. Raise Refusal."""
     try:
-        return msgspec.json.decode(octets)
-    except RecursionError:
-        value = nested_json.read(octets.decode())
-        nested_json.require_encodable(value)
-        return value
+        # There are about as many values as these; some may be in texts.
+        if len(octets) <= AT_ONCE_BYTES_MAX or len(octets) - len(octets.translate(None, b",:[{")) <= VALUES_MAX:
+            try:
+                return msgspec.json.decode(octets)
+            except RecursionError:
+                pass
+        return (yield from nested_json.reading(octets.decode(), VALUES_MAX))
+    except (nested_json.TooDeep, nested_json.TooManyValues) as error:
+        raise bad_request(str(error)) from None
+    except ValueError:
+        raise bad_request("not_json") from None

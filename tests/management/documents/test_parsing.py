@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from amqp_broker.management.documents.parsing import NotJSON, parse, parsing
 from tests.management.documents.test_nested_json import VALUES
+from tests.stepping import counted
 
 
 def test_an_empty_file_is_an_empty_document_and_a_byte_order_mark_is_ignored() -> None:
@@ -94,3 +95,16 @@ def test_the_lists_of_an_object_are_read_in_steps() -> None:
 def test_a_lone_surrogate_in_an_object_is_refused(text: bytes) -> None:
     with pytest.raises(NotJSON, match="the text is not valid UTF-8"):
         parse(text)
+
+
+@pytest.mark.parametrize("octets", [b"[" + b"{}," * 100_000 + b"{}]", b'{"\\u0061": ["' + b"x" * 200_000 + b'"]}'])
+def test_another_long_document_is_read_in_steps(octets: bytes) -> None:
+    _, document = counted(parsing(octets))
+    assert document == json.loads(octets)
+
+
+def test_a_long_document_that_is_no_definitions_has_a_limit_of_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("amqp_broker.management.documents.parsing.VALUES_MAX", 1000)
+    with pytest.raises(NotJSON) as caught:
+        parse(b"[" + b"{}," * 100_000 + b"{}]")
+    assert str(caught.value) == "not JSON: the document has more than 1000 values"
