@@ -70,10 +70,13 @@ class DelayedRetries:
         self.octets += octets_of(message, self._counts_properties)
         self._wake()
 
-    def take_due(self, now: int) -> list[tuple[int, Message]]:
-        """Remove the messages that are ready now; return them with their positions, in order."""
-        due = []
-        while self._waiting and self._waiting[0][0] <= now:
+    def take_due(self, now: int, count_max: int) -> list[tuple[int, Message]]:
+        """Remove messages that are ready now, but at most `count_max`; return them with their positions, in order.
+
+        The timer stays due for the others.
+        """
+        due: list[tuple[int, Message]] = []
+        while self._waiting and self._waiting[0][0] <= now and len(due) < count_max:
             _, position, message = heapq.heappop(self._waiting)
             self.octets -= octets_of(message, self._counts_properties)
             due.append((position, message))

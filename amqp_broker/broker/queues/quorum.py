@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 from amqp_broker.amqp.errors import NotImplemented_, ResourceLocked
 from amqp_broker.amqp.message import failures_of, with_failures
 from amqp_broker.broker.durability.journal import Death, Stored
+from amqp_broker.broker.portions import GIVE_UP_WORK, WORK_MAX
 from amqp_broker.broker.queues.backlog_queue import BacklogQueue
 from amqp_broker.broker.queues.dead_letter_reasons import DELIVERY_LIMIT, MAXLEN
 from amqp_broker.broker.queues.delayed_retries import DelayedRetries
@@ -290,7 +291,9 @@ class QuorumQueue(BacklogQueue[QuorumBacklog]):
         self._count_withheld()
 
     def _end_delays(self) -> None:
-        for position, message in self.retries.take_due(self.vhost.broker.now):
+        broker = self.vhost.broker
+        for position, message in self.retries.take_due(broker.now, (WORK_MAX - broker.work) // GIVE_UP_WORK):
+            broker.work += GIVE_UP_WORK
             self.backlog.put_back(position, message)
             if self.limit.bytes_max is not None:
                 self.limit.ready_bytes += octets_of(message, self.counts_properties)

@@ -12,8 +12,9 @@ from pamqp import commands
 
 from amqp_broker.broker.admin.policies import Policy
 from amqp_broker.broker.durability.paged_buffer import PAGE_BYTES
+from amqp_broker.broker.portions import GIVE_UP_WORK, WORK_MAX
 from amqp_broker.broker.queues.delayed_retries import retry_delay
-from tests.peer import Lab, Peer
+from tests.peer import Lab, Peer, publish_bytes
 from tests.present import present
 from tests.restarting import durable_lab, restarted
 
@@ -333,3 +334,26 @@ def test_a_restart_counts_a_message_that_is_acked_after_it_came_back_as_gone() -
     nack(peer, pull(peer))
     peer.send(commands.Basic.Ack(pull(peer)))
     assert restarted(lab).vhost.queues["q"].ready_count == 0
+
+
+def test_many_messages_become_ready_in_several_turns(lab: Lab, peer: Peer) -> None:
+    declare(peer)
+    peer.send_bytes(b"".join(publish_bytes("q", b"%d" % number) for number in range(9000)))
+    lab.drain()
+    peer.consume("q")
+    lab.drain()
+    peer.session.outbox.take()
+    peer.send(commands.Basic.Cancel("c", nowait=True), commands.Basic.Nack(0, multiple=True, requeue=True))
+    lab.drain()
+    queue = lab.vhost.queues["q"]
+    assert (queue.ready_count, queue.withheld_count) == (0, 9000)
+    lab.now += MIN_MS
+    turns = []
+    while queue.withheld_count:
+        before = queue.ready_count
+        lab.broker.tick(lab.now)
+        lab.broker.end_turn()
+        turns.append(queue.ready_count - before)
+    assert len(turns) > 2
+    assert max(turns) <= WORK_MAX // GIVE_UP_WORK
+    assert [int(message.body) for message in queue.messages()] == list(range(9000))
