@@ -34,6 +34,17 @@ def mapped(value: Any, key: Callable[[str], str], leaf: Callable[[Any], Any]) ->
     return outermost
 
 
+def cut(value: Any, levels_max: int, instead: str) -> Any:
+    """Return a value with `instead` in place of each dict and list that is inside of more than `levels_max` others."""
+    if not isinstance(value, (dict, list)):
+        return value
+    if not levels_max:
+        return instead
+    if isinstance(value, dict):
+        return {key: cut(item, levels_max - 1, instead) for key, item in value.items()}
+    return [cut(item, levels_max - 1, instead) for item in value]
+
+
 def levels(value: Any) -> int:
     """Return how many dicts and lists are around the innermost value; 0 for a value that is none."""
     depth, outer = 0, [value]

@@ -32,3 +32,11 @@ def test_texts_are_joined_in_the_order_of_their_parts() -> None:
         yield ")"
 
     assert nested.joined([1, [2, []], 3], parts) == "(1(2())3)"
+
+
+def test_levels_beyond_the_limit_are_cut() -> None:
+    value = {"a": [1, {"b": []}], "c": 2}
+    assert nested.cut(value, 4, "…") == value
+    assert nested.cut(value, 3, "…") == {"a": [1, {"b": "…"}], "c": 2}
+    assert nested.cut(value, 1, "…") == {"a": "…", "c": 2}
+    assert nested.cut(5, 0, "…") == 5

@@ -20,7 +20,7 @@ from amqp_broker.broker.observe.matching import EVENTS, Criteria, failure
 from amqp_broker.broker.observe.matching import UNSET as ANY_BODY
 from amqp_broker.broker.observe.waiting import IdleWait
 from amqp_broker.management.api.messages import encoded
-from amqp_broker.management.documents.values import json_of, text_of
+from amqp_broker.management.documents.values import json_of, shown, text_of
 from amqp_broker.management.http.answers import NO_CONTENT, Answer, Deferred, Refusal, bad_request, no_such
 from amqp_broker.management.http.auth import ADMINISTRATOR
 from amqp_broker.management.http.endpoint import Endpoints
@@ -291,7 +291,7 @@ def event_row(event: Event, message: Message | None = None, truncate: int | None
         "routing_key": text_of(event.routing_keys[0]) if event.routing_keys else "",
         "routing_keys": json_of(event.routing_keys),
         "queue": None if event.queue is None else text_of(event.queue),
-        **{name: json_of(value) for name, value in event.more.items()},
+        **{name: shown(value) for name, value in event.more.items()},
     }
     if event.kind in ("publish", "dead_letter"):
         row["routed_queues"] = json_of(event.queues)
@@ -299,6 +299,6 @@ def event_row(event: Event, message: Message | None = None, truncate: int | None
     if message is not None:
         octets = message.body
         payload, encoding = encoded(octets if truncate is None else octets[:truncate], "auto")
-        row["properties"] = json_of(message.properties().as_dict())
+        row["properties"] = shown(message.properties().as_dict())
         row |= {"payload_bytes": len(octets), "payload": payload, "payload_encoding": encoding}
     return row

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Final
 
 from msgspec import Struct
 
+from amqp_broker.amqp import nested
 from amqp_broker.amqp.errors import AMQPError
 from amqp_broker.amqp.message import Message
 from amqp_broker.broker.exchanges.delayed import DelayedExchange
@@ -17,6 +18,7 @@ from amqp_broker.broker.queues.quorum import QuorumQueue
 from amqp_broker.broker.queues.stream import StreamQueue
 from amqp_broker.broker.vhost import VHost
 from amqp_broker.management.api.messages import Encoding, channel_refusal, entered_vhost, message_row
+from amqp_broker.management.documents.values import LEVELS_MAX, TOO_DEEP
 from amqp_broker.management.http.answers import bad_request
 from amqp_broker.management.http.auth import MANAGEMENT
 from amqp_broker.management.http.endpoint import Endpoints
@@ -79,6 +81,7 @@ def peek(request: Request) -> Steps[dict[str, Any]]:
         if not wanted or _has(message, wanted):
             row = message_row(message, more["redelivered"], 0, query.encoding, truncate)
             del row["message_count"]
+            row["properties"] = nested.cut(row["properties"], LEVELS_MAX, TOO_DEEP)
             found.append({"offset": position, **row, **more})
             answer_bytes += message.body_bytes if truncate is None else min(message.body_bytes, truncate)
         position += 1

@@ -17,6 +17,10 @@ SHORTSTR_BYTES_MAX: Final = 255
 LONG_MIN: Final = -(1 << 63)
 LONG_MAX: Final = (1 << 63) - 1
 TIMESTAMP_MAX: Final = (1 << 64) - 1
+# Levels of a value in the answers of this broker's own endpoints: libraries for JSON take 64 at least, with what is
+# around. RabbitMQ's API shows all levels, and so does this broker there.
+LEVELS_MAX: Final = 50
+TOO_DEEP: Final = f"nested deeper than {LEVELS_MAX} levels: basic.get delivers it whole"
 # Erlang's atom for void, as JSON.
 UNDEFINED: Final = "undefined"
 
@@ -36,6 +40,11 @@ def table_of(value: Any) -> fields.Table:
 def json_of(value: Any) -> Any:
     """Return a field, or a table of fields, as JSON; octets that are not UTF-8 become U+FFFD."""
     return nested.mapped(value, text_of, _json_of_leaf)
+
+
+def shown(value: Any) -> Any:
+    """Return a field, or a table of fields, as JSON that any library reads: its deepest levels are left out."""
+    return json_of(nested.cut(value, LEVELS_MAX, TOO_DEEP))
 
 
 def json_of_table(table: Any) -> Any:

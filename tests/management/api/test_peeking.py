@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+import json
+import struct
 from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
 import pytest
+from pamqp import commands
 
 from amqp_broker.amqp import fields
 from amqp_broker.amqp.message import Address, Message, Properties
@@ -15,6 +18,7 @@ from amqp_broker.broker.portions import finished
 from amqp_broker.broker.queues.queue import Queue, QueueDeclaration
 from amqp_broker.broker.queues.stream import StreamQueue
 from amqp_broker.management.api import peeking
+from amqp_broker.management.documents.values import LEVELS_MAX
 from amqp_broker.management.http.request import Request
 from tests.broker_parts import pulled, push
 from tests.management.asking import Desk
@@ -192,3 +196,23 @@ def test_a_walk_ends_with_its_queue(desk: Desk) -> None:
     desk.broker.vhosts["/"].remove_queue(queue)
     answer = finished(steps)
     assert ([row["payload"] for row in answer["messages"]], answer["next"]) == (["0"], None)
+
+
+@pytest.mark.parametrize("path", [PEEK, "/_broker/messages", "/_broker/queues/%2F/q/lives", "/_broker/messages/1"])
+def test_headers_that_are_nested_too_deeply_for_libraries_are_cut_with_a_sentence(desk: Desk, path: str) -> None:
+    desk.ask("PUT", "/_broker/event-log", {})
+    peer = desk.lab.connect()
+    peer.declare("q")
+    table = b""
+    for _ in range(10_000):
+        table = b"\x01aF" + len(table).to_bytes(4, "big") + table
+    header = struct.pack(">HHQHI", 60, 0, 1, 1 << 13, len(table)) + table
+    peer.send(commands.Basic.Publish(routing_key="q"))
+    peer.send_bytes(struct.pack(">BHI", 2, 1, len(header)) + header + b"\xce")
+    peer.send_bytes(struct.pack(">BHI", 3, 1, 1) + b"m\xce")
+    status, value = desk.get(path)
+    assert status == 200
+    text = json.dumps(value)
+    assert "nested deeper than 50 levels: basic.get delivers it whole" in text
+    assert '{"a": ' * (LEVELS_MAX - 1) in text
+    assert '{"a": ' * LEVELS_MAX not in text
