@@ -82,7 +82,6 @@ POST /_broker/reset alone
     "Objects of which a broker has few, such as users, vhosts and parameters, are listed in one step.": """
 GET /api/overview
 GET /api/deprecated-features/used
-GET /api/channels/{name}
 GET /api/exchanges
 GET /api/exchanges/{vhost}/{name}
 GET /api/bindings

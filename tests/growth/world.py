@@ -21,6 +21,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import count
+from operator import attrgetter
 from typing import Any, Final
 
 import msgspec
@@ -163,6 +164,13 @@ class Socket:
     abort = close
 
 
+class Ordered(set[Any]):
+    """Connections in the order of their arrival, so that the same is done in each run."""
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(sorted(super().__iter__(), key=attrgetter("number")))
+
+
 class World(Lab):
     """A broker with its flush cycle and its timers; what is done after `begin` is counted."""
 
@@ -173,6 +181,8 @@ class World(Lab):
         self.loop = PlayedLoop(self)
         clock: Any = WorldClock(self)
         self.broker.now = self.now
+        self.broker.connections = Ordered()
+        self.vhost.connections = Ordered()
         self.broker.real_timers = Timers()
         self.broker.real_now = clock.real_now
         self.cycle = FlushCycle(self.broker, clock)

@@ -43,7 +43,7 @@ def json_of(value: Any) -> Any:
 
 
 def shown(value: Any) -> Any:
-    """Return a field, or a table of fields, as JSON that any library reads: its deepest levels are left out."""
+    """Return a field, or a table of fields, as JSON that any library reads, without its deepest levels."""
     return json_of(nested.cut(value, LEVELS_MAX, TOO_DEEP))
 
 
