@@ -163,10 +163,10 @@ def a_full_quorum_queue_drops_what_comes_back_before_consumers_take_it(patch: py
 
 @plant
 def what_is_dropped_at_once_dies_in_order(patch: pytest.MonkeyPatch) -> None:
-    def make(give_up: Callable[[QuorumQueue, str], None]) -> Any:
-        def wrong(self: QuorumQueue, reason: str) -> None:
+    def make(give_up: Callable[[QuorumQueue, str, tuple[Message, int] | None], None]) -> Any:
+        def wrong(self: QuorumQueue, reason: str, first: tuple[Message, int] | None = None) -> None:
             self.drops_in_reverse = False
-            give_up(self, reason)
+            give_up(self, reason, first)
 
         return wrong
 

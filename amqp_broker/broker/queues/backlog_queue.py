@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, Generic, TypeVar
 
 from amqp_broker.amqp.errors import PreconditionFailed
 from amqp_broker.amqp.message import failures_of, with_failures
+from amqp_broker.broker.portions import GIVE_UP_WORK, WORK_MAX
 from amqp_broker.broker.queues.dead_letter_reasons import EXPIRED, MAXLEN, REJECTED
 from amqp_broker.broker.queues.expiry import Expiry
 from amqp_broker.broker.queues.giving_up import GivingUpQueue
@@ -363,8 +364,19 @@ class BacklogQueue(GivingUpQueue, Generic[B]):
         if self.holds:
             return
         self.drops_once = False
-        if self._is_due(MAXLEN):
+        limit, broker = self.limit, self.vhost.broker
+        if not limit.is_exceeded:
+            return
+        if self.drops_in_reverse or broker.work >= WORK_MAX:
             self._give_up_due(MAXLEN)
+            return
+        # Most often a new message displaces a single one.
+        first = self._take_to_give_up()
+        if limit.is_exceeded:
+            self._give_up_due(MAXLEN, first)
+        elif not first[0].is_damaged:
+            broker.work += GIVE_UP_WORK
+            self._discard(first[1], first[0], MAXLEN)
 
     def _is_due(self, reason: str) -> bool:
         if reason == MAXLEN:

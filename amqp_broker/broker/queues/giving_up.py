@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from itertools import islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Final
 
 from amqp_broker.broker.portions import DEAD_LETTER_WORK, GIVE_UP_WORK, WORK_MAX
@@ -61,12 +61,14 @@ class GivingUpQueue(Queue):
         while self._is_due(reason) or (dropped and reason == MAXLEN):
             yield dropped.pop() if dropped and reason == MAXLEN else self._take_to_give_up()
 
-    def _give_up_due(self, reason: str) -> None:
-        """Give up what is due, as far as this turn has time.
+    def _give_up_due(self, reason: str, first: tuple[Message, int] | None = None) -> None:
+        """Give up what is due, and before that what was taken as the first, as far as this turn has time.
 
         Dead letters of a batch are routed at its end. RabbitMQ routes them when all have left the queue.
         """
         broker, dying = self.vhost.broker, self._dying(reason)
+        if first is not None:
+            dying = chain((first,), dying)
         if reason == MAXLEN and self.drops_in_reverse:
             while broker.work < WORK_MAX and self._is_due(MAXLEN):
                 self._dropped.append(self._take_to_give_up())
