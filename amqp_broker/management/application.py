@@ -271,7 +271,9 @@ class Management:
 
 def _handled(endpoint: Endpoint, request: Request) -> Steps[Any]:
     """Return the value of a handler, which returns either that or the steps to it."""
-    yield from request.broker.collecting_counts()
+    if endpoint.tag != PUBLIC:
+        # A client without a login causes no walk over all channels. Metrics collect for themselves.
+        yield from request.broker.collecting_counts()
     if not endpoint.is_import:
         yield from request.reading()
     value = endpoint.handler(request)

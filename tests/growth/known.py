@@ -87,6 +87,7 @@ GET /api/exchanges/{vhost}/{name}
 GET /api/bindings
 GET /api/bindings/{vhost}/e/{source}/{kind}/{destination}/{properties}
 GET /api/users/without-permissions
+GET /api/vhosts/{vhost}/permissions
 GET /api/vhosts/{vhost}/topic-permissions
 GET /api/user-limits/{user}
 GET /api/policies

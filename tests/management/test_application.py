@@ -18,9 +18,12 @@ import lmdb
 import msgspec
 import pytest
 
+from amqp_broker.management import application
 from amqp_broker.management.http.bodies import BODY_BYTES_MAX
+from amqp_broker.management.http.request import Request
 from amqp_broker.management.http.responses import BLOCK_BYTES
 from amqp_broker.server.server import Server
+from tests.management.asking import Desk, find
 from tests.running import RunningServer
 from tests.store.failing import Fault, inject
 
@@ -384,3 +387,16 @@ def test_further_names_of_a_loopback_address_are_a_setting() -> None:
 
 def test_the_name_of_the_machine_is_a_name_of_a_loopback_address(browser: Browser) -> None:
     assert browser.ask("GET", "/api/whoami", Host=socket.gethostname())[0] == 200
+
+
+@pytest.mark.parametrize(
+    ("path", "is_collected"), [("/_broker/livez", False), ("/api/version", False), ("/api/whoami", True)]
+)
+def test_a_client_without_a_login_causes_no_walk_over_all_channels(path: str, is_collected: bool) -> None:
+    desk = Desk()
+    for _ in range(20):
+        desk.lab.connect()
+    endpoint, names = find("GET", path)
+    request = Request(desk.broker, desk.node, desk.user, "GET", names, {}, {}, b"")
+    steps = list(application._handled(endpoint, request))
+    assert (len(steps) >= 20) is is_collected
