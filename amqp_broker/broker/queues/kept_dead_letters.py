@@ -9,8 +9,9 @@ from collections import deque
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
+from amqp_broker.broker.portions import WORK_MAX
 from amqp_broker.broker.queues.octets import octets_of
 
 if TYPE_CHECKING:
@@ -38,15 +39,28 @@ class KeptDeadLetter:
     retry_at_ms: int = 0
 
 
+class WorkingBroker(Protocol):
+    """The timers of a broker, and the work of its current turn."""
+
+    @property
+    def timers(self) -> Timers: ...
+
+    @property
+    def work(self) -> int: ...
+
+
 class KeptDeadLetters:
     """The kept dead letters of one queue, and the timer for the next attempt.
 
-    `publish` sends one to its targets, `on_done` hears of each that all targets have taken.
+    `publish` sends one to its targets, `on_done` hears of each that all targets have taken. When a turn of the
+    loop has no more time, those that were not tried wait for another.
     """
 
     __slots__ = (
+        "_broker",
         "_counts_properties",
         "_is_trying",
+        "_next_timer",
         "_on_done",
         "_publish",
         "_timer",
@@ -58,14 +72,17 @@ class KeptDeadLetters:
 
     def __init__(
         self,
-        timers: Timers,
+        broker: WorkingBroker,
         publish: Callable[[KeptDeadLetter], None],
         on_done: Callable[[KeptDeadLetter], None],
         *,
         counts_properties: bool,
     ) -> None:
-        self._timers = timers
+        self._broker = broker
+        self._timers = broker.timers
         self._counts_properties = counts_properties
+        # Set while others follow when there is time.
+        self._next_timer: Timer | None = None
         self._publish: Callable[[KeptDeadLetter], None] = publish
         self._on_done: Callable[[KeptDeadLetter], None] = on_done
         self._timer: Timer | None = None
@@ -96,10 +113,18 @@ class KeptDeadLetters:
     def _try_next(self) -> None:
         self._is_trying = True
         while self._untried and len(self._tried) < TRIED_MAX:
+            if self._broker.work >= WORK_MAX:
+                if self._next_timer is None:
+                    self._next_timer = self._timers.at(self._untried[0].died_at_ms, self._go_on)
+                break
             letter = self._untried.popleft()
             self._tried[letter] = None
             self._publish(letter)
         self._is_trying = False
+
+    def _go_on(self, now: int) -> None:
+        self._next_timer = None
+        self._try_next()
 
     def _on_routed(self, letter: KeptDeadLetter, is_done: bool) -> None:
         if letter not in self._tried:

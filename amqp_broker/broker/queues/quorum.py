@@ -57,7 +57,7 @@ class QuorumQueue(BacklogQueue[QuorumBacklog]):
         timers = vhost.broker.timers
         self.retries = DelayedRetries(timers, self._end_delays, counts_properties=self.counts_properties)
         self.dead_letters = KeptDeadLetters(
-            timers, self._publish_dead_letter, self._end_dead_letter, counts_properties=self.counts_properties
+            vhost.broker, self._publish_dead_letter, self._end_dead_letter, counts_properties=self.counts_properties
         )
         self.publishers = RefusedPublishers()
         self.publisher = Publisher()

@@ -8,9 +8,11 @@ import pytest
 from pamqp import commands
 
 from amqp_broker.broker.admin.policies import Policy
+from amqp_broker.broker.portions import DEAD_LETTER_WORK, WORK_MAX
 from amqp_broker.broker.queues.kept_dead_letters import RETRY_MS, TRIED_MAX
+from amqp_broker.broker.queues.queue_settings import QueueSettings
 from amqp_broker.broker.queues.quorum import QuorumQueue
-from tests.peer import Lab, Peer, deaths_in
+from tests.peer import Lab, Peer, deaths_in, publish_bytes
 from tests.present import present
 from tests.restarting import durable_lab, restarted
 
@@ -236,3 +238,29 @@ def test_a_restart_sends_kept_dead_letters_to_targets_that_are_there_now() -> No
     refuse(peer, b"1")
     peer.declare("dead", durable=True)
     assert bodies(restarted(lab).connect()) == [b"1"]
+
+
+def test_many_dead_letters_that_waited_for_their_target_reach_it_in_several_turns(lab: Lab, peer: Peer) -> None:
+    peer.declare("dead", durable=True, arguments={"x-queue-type": "quorum", **REFUSING})
+    peer.publish("dead", b"0")
+    declare(peer, message_ttl=1000)
+    count = 4000
+    peer.send_bytes(b"".join(publish_bytes("q", b"%d" % number) for number in range(count)))
+    lab.drain()
+    lab.advance(1000)
+    lab.drain()
+    dead = lab.vhost.queues["dead"]
+    assert len(source(lab).dead_letters) > count - TRIED_MAX
+    lab.vhost.policies.set(Policy("p", "^dead$", {"max-length": 2 * count}))
+    dead.arguments = {"x-queue-type": "quorum"}
+    dead.apply(QueueSettings())
+    lab.now += RETRY_MS
+    turns = []
+    while source(lab).dead_letters:
+        before = dead.ready_count
+        lab.broker.tick(lab.now)
+        lab.broker.end_turn()
+        turns.append(dead.ready_count - before)
+    assert len(turns) > 2
+    assert max(turns) <= WORK_MAX // DEAD_LETTER_WORK + TRIED_MAX
+    assert dead.ready_count in (count, count + 1)
