@@ -345,8 +345,9 @@ class QueueModel:
             self.world.ledger.move(copy, State.EXPIRED if reason == EXPIRED else State.DROPPED)
 
     def purge(self) -> int:
-        """Drop what is ready; returns how many that were."""
+        """Drop what is ready; returns how many that were. A quorum queue counts its turns anew."""
         purged, self.ready = self.ready, []
+        self.turn = 0
         self.given_up["purged"] += len(purged)
         for copy in purged:
             self.world.ledger.move(copy, State.DROPPED)
