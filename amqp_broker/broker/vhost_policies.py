@@ -148,17 +148,13 @@ def _apply_to_next(
         return
     # In RabbitMQ, all queues hear of a policy before a dead letter comes from one to another.
     following = [queues.popleft() for _ in range(min(QUEUES_AT_ONCE, len(queues)))]
-    following = [queue for queue in following if not queue.is_deleted and _is_concerned(queue, name, policy)]
-    for queue in following:
-        queue.hold()
-        if apply_to_queue(vhost, queue):
-            vhost.broker.events.queue_policy_changed(queue, policy)
-    for queue in following:
-        queue.end_hold()
-
-
-def _is_concerned(queue: Queue, name: str, policy: Policy | None) -> bool:
-    return _has((queue.policy, queue.operator_policy), name) or (policy is not None and policy.applies_to_queue(queue))
+    with vhost.broker.dead_letters_held():
+        for queue in following:
+            is_concerned = _has((queue.policy, queue.operator_policy), name) or (
+                policy is not None and policy.applies_to_queue(queue)
+            )
+            if is_concerned and not queue.is_deleted and apply_to_queue(vhost, queue):
+                vhost.broker.events.queue_policy_changed(queue, policy)
 
 
 def _has(applied: tuple[Policy | None, Policy | None], name: str) -> bool:

@@ -150,6 +150,26 @@ def test_a_policy_limits_the_target_of_dead_letters_before_they_reach_it(vhost: 
     assert (bodies(queue), bodies(dead)) == ([b"3"], [b"1"])
 
 
+def test_the_target_drops_its_own_messages_before_dead_letters_reach_it(vhost: VHost) -> None:
+    queue = new_queue(vhost, "q", arguments={"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"})
+    dead = new_queue(vhost, "dead")
+    push(queue, b"1" * 20, b"2" * 20)
+    push(dead, b"3" * 100, b"4" * 10)
+    set_policy(vhost, max_length_bytes=30, overflow="reject-publish")
+    assert bodies(dead) == [b"4" * 10, b"1" * 20]
+
+
+def test_a_consumer_of_the_target_gets_what_a_policy_dead_letters(vhost: VHost) -> None:
+    queue = new_queue(vhost, "q", arguments={"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"})
+    dead = new_queue(vhost, "dead")
+    consumer = CollectingConsumer(dead)
+    dead.subscribe(consumer)
+    dead.resume(consumer)
+    push(queue, b"1", b"2")
+    set_policy(vhost, max_length=1)
+    assert ([delivery.message.body for delivery in consumer.taken], dead.ready_count) == ([b"1"], 0)
+
+
 def test_a_limit_set_together_with_reject_publish_drops_messages(vhost: VHost) -> None:
     queue = new_queue(vhost)
     push(queue, b"1", b"2", b"3")

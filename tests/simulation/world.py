@@ -368,13 +368,17 @@ class World:
                 self.delete_queue(queue)
 
     def follow_policies(self) -> None:
-        """Policies have changed: exchanges follow first, then each queue, which may have to drop something."""
+        """Policies have changed: exchanges follow first, then all queues, which may have to drop something.
+
+        What dies of that is published when all have followed.
+        """
         policies, operator_policies = list(self.policies.values()), list(self.operator_policies.values())
         for name, exchange in self.topology.exchanges.items():
             policy = policy_for(policies, "exchanges", name)
             exchange.policy_alternate = policy.definition.get("alternate-exchange") if policy else None
-        for queue in list(self.topology.queues.values()):
-            self._follow(queue, policies, operator_policies)
+        with self.deaths_held():
+            for queue in list(self.topology.queues.values()):
+                self._follow(queue, policies, operator_policies)
 
     def add_exchange(self, name: str, exchange: ExchangeModel) -> None:
         self.topology.exchanges[name] = exchange

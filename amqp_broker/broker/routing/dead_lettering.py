@@ -49,6 +49,8 @@ class DeadLettering:
 
     def add(self, queue: Queue, message: Message, reason: str, kept: KeptDeadLetter | None) -> None:
         """Route a dead letter, and then those that it displaces from its targets, without recursion."""
+        # It counts now, so that no more die in a turn than can be routed in it.
+        self._broker.work += DEAD_LETTER_WORK + len(message.content) // COPIED_BYTES
         self._waiting.append((queue, message, reason, kept))
         if not self._is_held:
             self._is_held = True
@@ -77,7 +79,6 @@ class DeadLettering:
 
     def _route(self, queue: Queue, message: Message, reason: str, kept: KeptDeadLetter | None) -> None:
         broker = self._broker
-        broker.work += DEAD_LETTER_WORK + len(message.content) // COPIED_BYTES
         vhost = broker.vhosts[queue.vhost.name]
         if kept is None:
             dead_letter(vhost, queue, message, reason, broker.now)
