@@ -305,6 +305,9 @@ def _get_now(channel: Channel, queue: Queue, *, no_ack: bool) -> bool:
     """Answer a basic.get, unless the queue serves nothing at the moment: then return False."""
     if not queue.holds and not queue.has_deadlines:
         _get(channel, queue, no_ack=no_ack)
+        if queue.has_deadlines:
+            # Messages that were only in the journal until now have them.
+            queue.expire()
         return True
     # Dead letters of messages that have expired follow the answer, and its count is without those that return.
     with channel.session.broker.dead_letters_held(serves_freed=False):

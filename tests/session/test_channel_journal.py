@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from pamqp.commands import Basic, Channel, Confirm, Queue, Tx
 
+from amqp_broker.broker.durability import paged_buffer
 from tests.memory_journal import MemoryJournal
 from tests.peer import Lab, Peer, shown
 
@@ -127,3 +128,16 @@ def test_commit_ok_waits_for_the_batch_that_is_being_committed(journal: MemoryJo
     journal.on_committed()
     peer.lab.broker.on_committed()
     peer.expect(Tx.CommitOk)
+
+
+def test_messages_that_a_get_reads_from_the_journal_expire_at_once(
+    journal: MemoryJournal, lab: Lab, peer: Peer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("PAGE_BYTES", "BUFFER_BYTES_MAX", "BUFFERS_BYTES_MAX"):
+        monkeypatch.setattr(paged_buffer, name, 1)
+    peer.declare("q", durable=True, arguments={"x-queue-type": "quorum"})
+    peer.publish("q", b"1")
+    peer.publish("q", b"2", expiration="100")
+    lab.advance(100)
+    hold(peer)
+    assert lab.vhost.queues["q"].ready_count == 0
