@@ -166,12 +166,12 @@ def get(sim: Simulation) -> None:
         expected, was_delivered = head.heard(), head.is_redelivered
         again = ["redeliver"] if was_delivered else []
         sim.world.count(channel, queue, "get_no_ack" if no_ack else "get", *again)
-        # What dies of expiry is published behind the answer, which does not count what returns.
+        # Dead letters of expired messages follow the answer, which does not count those that return.
         with sim.world.deaths_held():
             channel.hold(ok.delivery_tag, queue.take_head(), None, no_ack)
             behind = len(queue.ready)
             queue.expire()
-            # A quorum queue counts what has expired behind a message that will be settled.
+            # A quorum queue counts expired messages behind one that will be settled.
             left = behind if queue.is_quorum and not no_ack else len(queue.ready)
         demand(heard == expected, f"{client} gets {heard}, not {expected}")
         demand(ok.redelivered == was_delivered, f"{client} gets {heard} with redelivered={ok.redelivered}")

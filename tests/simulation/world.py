@@ -370,7 +370,7 @@ class World:
     def follow_policies(self) -> None:
         """Policies have changed: exchanges follow first, then all queues, which may have to drop something.
 
-        What dies of that is published when all have followed.
+        Dead letters are published when all have followed.
         """
         policies, operator_policies = list(self.policies.values()), list(self.operator_policies.values())
         for name, exchange in self.topology.exchanges.items():
