@@ -184,6 +184,11 @@ class World:
                 self.wake(sleeping)
                 sleeping.clear()
             queue.drain()
+            before = -1
+            while queue.is_overfull and len(queue.ready) != before:
+                # Consumers have all that they can take, in as many portions as that takes.
+                before = len(queue.ready)
+                queue.drain()
             queue.trim()
 
     @staticmethod
