@@ -79,6 +79,8 @@ def cancel(consumer: Consumer) -> None:
     if consumer in consumer.queue.consumers:
         consumer.queue.unsubscribe(consumer)
         consumer.on_queue_deleted()
+        if consumer.in_flight:
+            consumer.queue.keep_leaver(consumer)
 
 
 class LateDelivery:

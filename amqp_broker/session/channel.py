@@ -333,7 +333,8 @@ class Channel(ClientChannel[VHost]):
         if prefetch and limit is not None:
             limit.change_total(prefetch)
         elif prefetch:
-            self.limit = ChannelLimit(self, prefetch, len(self.unacked) + self.late_count)
+            unsettled = len(self.unacked) + len(self.duplicates or ()) + self.late_count
+            self.limit = ChannelLimit(self, prefetch, unsettled)
         elif limit is not None:
             self.limit = None
             limit.end()

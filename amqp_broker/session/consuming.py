@@ -101,8 +101,9 @@ class ChannelConsumer(Consumer):
             self.late_count -= 1
             self.in_flight -= 1
             self.channel.late_count -= 1
-            if self.channel.limit is not None:
-                self.channel.limit.count -= 1
+            limit = self.channel.limit
+            if limit is not None and self.queue.takes_global_prefetch:
+                limit.count -= 1
         self.deliver(message, position, redelivered)
 
     def release(self) -> None:

@@ -217,6 +217,43 @@ def test_a_consumer_is_cancelled_after_a_delivery(lab: Lab, peer: Peer) -> None:
     peer.expect_nothing()
 
 
+def test_a_cancelled_consumer_of_a_quorum_queue_is_counted_until_its_deliveries_are_settled(
+    lab: Lab, peer: Peer
+) -> None:
+    peer.declare("qq", durable=True, arguments={"x-queue-type": "quorum"})
+    peer.consume("qq")
+    peer.publish("qq", b"one")
+    lab.broker.faults.add(Rule("cancel_consumer", queue="qq"))
+    assert lab.vhost.queues["qq"].reported_consumer_count == 1
+    peer.send(commands.Basic.Ack(1))
+    assert lab.vhost.queues["qq"].reported_consumer_count == 0
+
+
+def test_an_unsettled_duplicate_counts_when_the_limit_of_its_channel_begins(lab: Lab, peer: Peer) -> None:
+    lab.broker.faults.add(Rule("duplicate", queue="q", times=1))
+    peer.consume("q")
+    peer.publish("q", b"one")
+    assert len(peer.deliveries()) == 2
+    peer.send(commands.Basic.Qos(prefetch_count=2, global_=True))
+    peer.expect(commands.Basic.QosOk)
+    peer.publish("q", b"two")
+    peer.expect_nothing()
+
+
+def test_a_late_delivery_of_a_quorum_queue_leaves_the_limit_of_its_channel_alone(lab: Lab, peer: Peer) -> None:
+    peer.declare("qq", durable=True, arguments={"x-queue-type": "quorum"})
+    peer.consume("qq")
+    peer.send(commands.Basic.Qos(prefetch_count=1, global_=True))
+    peer.expect(commands.Basic.QosOk)
+    lab.broker.faults.add(Rule("delay_delivery", delay_ms=10, queue="qq"))
+    peer.publish("qq", b"late")
+    lab.advance(10)
+    assert peer.bodies() == [b"late"]
+    limit = peer.session.channels[1].limit
+    assert limit is not None
+    assert limit.count == 0
+
+
 def test_consumers_of_a_queue_are_cancelled_now(lab: Lab, peer: Peer) -> None:
     peer.declare("other")
     peer.consume("q", "a")
