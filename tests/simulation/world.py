@@ -161,28 +161,22 @@ class World:
     def settle(self, channel: ChannelModel, tags: list[int], verdict: str, is_lost: bool = False) -> None:
         """`verdict` is ack, requeue or reject; with `is_lost` nothing was said."""
         tags = sorted(tags, key=lambda tag: when_lost(channel, tag) if is_lost else when_settled(channel, tag))
-        portions = [tags]
-        if verdict == "requeue" and not is_lost and any(self._is_trimmed(channel, tag) for tag in tags):
-            portions = self._portions(channel, tags)
-        sleeping: list[ConsumerModel] = []
+        portions = self._portions(channel, tags) if verdict == "requeue" and not is_lost else [tags]
         with self.deaths_held():
             for portion in portions:
-                self._settle_portion(channel, portion, verdict, is_lost, sleeping)
-            self.wake(sleeping)
+                self._settle_portion(channel, portion, verdict, is_lost, [])
 
     def _settle_portion(
         self, channel: ChannelModel, tags: list[int], verdict: str, is_lost: bool, sleeping: list[ConsumerModel]
     ) -> None:
-        """Settle what is settled at once. `sleeping` wake when all is settled, or before a queue drops messages."""
+        """Settle a portion; then `sleeping` wake, before a queue drops messages."""
         sleeping += self.blocked(channel, [channel.held[tag].consumer for tag in tags])
         queues = self._settle(channel, tags, verdict, is_lost)
         for consumer in sleeping:
             consumer.is_asleep = True
+        self.wake(sleeping)
+        sleeping.clear()
         for queue in queues:
-            if queue.is_overfull:
-                queue.drain()
-                self.wake(sleeping)
-                sleeping.clear()
             queue.drain()
             before = -1
             while queue.is_overfull and len(queue.ready) != before:
@@ -200,20 +194,23 @@ class World:
         is_timed = not queue.is_quorum and any(one.deadline_ms is not None for one in (*queue.ready, *queue.unacked))
         return (has_limit and not settings.refuses) or is_timed
 
-    @staticmethod
-    def _portions(channel: ChannelModel, tags: list[int]) -> list[list[int]]:
-        """Those of a consumer come back together, unless each goes behind all others."""
+    def _portions(self, channel: ChannelModel, tags: list[int]) -> list[list[int]]:
+        """Those of a consumer come back together, unless each goes behind all others.
+
+        Where nothing is dropped, quorum queues have all of them back before they serve anything.
+        """
+        is_trimmed = any(self._is_trimmed(channel, tag) for tag in tags)
         portions: list[list[int]] = []
         last: ConsumerModel | None = None
         for tag in tags:
             held = channel.held[tag]
-            is_alone = held.consumer is None or (
-                held.copy.queue.is_quorum and held.copy.queue.settings.delivery_limit is None
-            )
-            if held.consumer is not last or is_alone:
+            queue = held.copy.queue
+            consumer = held.consumer if is_trimmed or not queue.is_quorum else None
+            is_alone = is_trimmed and (consumer is None or (queue.is_quorum and queue.settings.delivery_limit is None))
+            if not portions or consumer is not last or is_alone:
                 portions.append([])
             portions[-1].append(tag)
-            last = held.consumer
+            last = consumer
         return portions
 
     def _settle(self, channel: ChannelModel, tags: list[int], verdict: str, is_lost: bool = False) -> list[QueueModel]:
@@ -271,8 +268,7 @@ class World:
                 channel.held[tag] = held
                 tags.append(tag)
             tags.sort(key=lambda tag: when_settled(channel, tag))
-            is_trimmed = verdict == "requeue" and any(self._is_trimmed(channel, tag) for tag in tags)
-            for portion in self._portions(channel, tags) if is_trimmed else [tags]:
+            for portion in self._portions(channel, tags) if verdict == "requeue" else [tags]:
                 if verdict == "requeue":
                     self._settle_portion(channel, portion, verdict, False, sleeping)
                 else:
