@@ -126,17 +126,17 @@ def lost_order(deliveries: list[tuple[int, Delivery]], *, is_by_tag: bool) -> li
 
 
 def apart(deliveries: Deliveries) -> Iterator[Deliveries]:
-    """Yield deliveries in the portions in which they come back: most often all at once.
+    """Yield deliveries in the portions in which they come back: those of one consumer after the other.
 
-    After each portion, the consumers that it has freed are served, and a queue drops what is too much and what has
-    expired. Where that matters, a portion has the deliveries of one consumer, or one delivery of basic.get.
+    After each portion, its consumer takes again, and a queue drops what is too much and what has expired. Where that
+    may drop them, each delivery of basic.get, or that goes to the tail, is a portion.
     """
     queues: set[Queue] = set(map(_QUEUE, map(_DELIVERY, deliveries)))
     is_limited = any(queue.limits_returns for queue in queues)
-    if not is_limited and not (any(queue.serves_each_return for queue in queues) and _are_of_many(deliveries)):
+    if not is_limited and not _are_of_many(deliveries):
         yield deliveries
         return
-    for consumer, portion in groupby(deliveries, key=_consumer_of if is_limited else _consumer_served):
+    for consumer, portion in groupby(deliveries, key=_consumer_of):
         if is_limited and (consumer is None or consumer.queue.returns_to_tail):
             for one in portion:
                 yield [one]
@@ -156,11 +156,6 @@ def requeue_all(deliveries: Iterable[tuple[int, Delivery]], *, has_failed: bool,
 
 def _consumer_of(one: tuple[int, Delivery]) -> Consumer | None:
     return one[1][1]
-
-
-def _consumer_served(one: tuple[int, Delivery]) -> Consumer | None:
-    queue, consumer, _, _ = one[1]
-    return consumer if queue.serves_each_return else None
 
 
 def _are_of_many(deliveries: Deliveries) -> bool:

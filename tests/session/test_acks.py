@@ -97,10 +97,26 @@ def test_consumers_are_served_in_the_order_of_their_tags(lab: Lab, kind: str, se
     assert delivered(peer) == [("c", b"3"), ("d", b"4")]
 
 
-def test_consumers_of_a_classic_queue_are_served_as_soon_as_their_messages_are_back(lab: Lab) -> None:
-    peer = shared(lab, "classic")
+@pytest.mark.parametrize("kind", ["classic", "quorum"])
+def test_each_consumer_is_served_as_soon_as_its_messages_are_back(lab: Lab, kind: str) -> None:
+    peer = shared(lab, kind)
     peer.send(Basic.Nack(2, multiple=True, requeue=True))
     assert delivered(peer) == [("c", b"2"), ("d", b"1")]
+
+
+@pytest.mark.parametrize(("kind", "second"), [("classic", "d"), ("quorum", "c")])
+def test_a_consumer_takes_again_before_messages_of_another_one_are_back(lab: Lab, kind: str, second: str) -> None:
+    peer = lab.connect()
+    peer.declare("q", durable=True, arguments={"x-queue-type": kind})
+    for tag, prefetch in (("c", 3), ("d", 1)):
+        peer.send(Basic.Qos(prefetch_count=prefetch))
+        peer.expect(Basic.QosOk)
+        peer.consume("q", tag)
+    for body in (b"1", b"2"):
+        lab.connect().publish("q", body)
+    assert delivered(peer) == [("c", b"1"), ("d", b"2")]
+    peer.send(Basic.Nack(0, multiple=True, requeue=True))
+    assert delivered(peer) == [("c", b"1"), (second, b"2")]
 
 
 @pytest.mark.parametrize("arguments", [{}, STREAM], ids=["classic", "stream"])

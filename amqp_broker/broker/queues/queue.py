@@ -58,8 +58,6 @@ class Queue:
     keeps_leavers: ClassVar[bool] = False
     # Set where the count that answers basic.get has expired messages, if the client will settle (rabbit_fifo.erl).
     expires_after_get: ClassVar[bool] = False
-    # Set where a queue serves the consumers that each portion of returned messages has freed, before the next portion.
-    serves_each_return: ClassVar[bool] = True
     # Set where a full consumer loses its turn at once, and otherwise when a message comes for it.
     skips_full_consumers: ClassVar[bool] = False
     # Set where declaring an existing queue counts as a use, for x-expires.

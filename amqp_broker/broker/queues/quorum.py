@@ -44,7 +44,6 @@ class QuorumQueue(BacklogQueue[QuorumBacklog]):
     is_used_by_declaring = False
     keeps_leavers = True
     expires_after_get = True
-    serves_each_return = False
     skips_full_consumers = True
     drops_before_refusing = False  # all settings change at once (rabbit_fifo.erl, update_config)
 

@@ -309,3 +309,20 @@ def each_consumer_is_served_as_soon_as_its_messages_are_back(lab: Lab) -> None:
         channel.call(Basic.Recover, requeue=True)
         lab.rest(q)
         lab.channel().call(Queue.Delete, queue=q)
+
+
+@scenario
+def a_consumer_takes_again_before_messages_of_another_one_are_back(lab: Lab) -> None:
+    for kind in ("classic", "quorum"):
+        for first, second in ((3, 1), (1, 3)):
+            q = lab.queue(kind, durable=True, arguments={"x-queue-type": kind})
+            channel = lab.channel()
+            for tag, prefetch in (("c", first), ("d", second)):
+                channel.call(Basic.Qos, prefetch_count=prefetch)
+                channel.consume(q, tag)
+            for body in (b"1", b"2"):
+                lab.put(q, body)
+                lab.rest(q)
+            channel.nack(0, multiple=True, requeue=True)
+            lab.rest(q)
+            lab.channel().call(Queue.Delete, queue=q)
