@@ -258,13 +258,15 @@ def a_full_consumer_keeps_its_turn_in_a_classic_queue_only(lab: Lab) -> None:
 
 # --- settling messages of several consumers at once
 
+TYPES = ("classic", "quorum")
 
-def _shared(lab: Lab, kind: str, *consumers: tuple[str, int]) -> tuple[str, Channel]:
+
+def _shared(lab: Lab, kind: str, name: str, *consumers: tuple[str, int]) -> tuple[str, Channel]:
     """Return a queue of five messages and the channel of its consumers, which hold one each.
 
     The consumers are given by tag and priority.
     """
-    q = lab.queue(kind, durable=True, arguments={"x-queue-type": kind})
+    q = lab.queue(f"{kind}.{name}", durable=True, arguments={"x-queue-type": kind})
     channel = lab.channel()
     channel.call(Basic.Qos, prefetch_count=1)
     for tag, priority in consumers:
@@ -277,45 +279,43 @@ def _shared(lab: Lab, kind: str, *consumers: tuple[str, int]) -> tuple[str, Chan
 
 @scenario
 def an_ack_of_several_consumers_serves_them_in_the_order_of_their_tags(lab: Lab) -> None:
-    for kind in ("classic", "quorum"):
-        for consumers in ((("c", 0), ("d", 0)), (("d", 0), ("c", 0)), (("d", 1), ("c", 0))):
-            q, channel = _shared(lab, kind, *consumers)
+    orders = {"c": (("c", 0), ("d", 0)), "d": (("d", 0), ("c", 0)), "d-first": (("d", 1), ("c", 0))}
+    for kind in TYPES:
+        for name, consumers in orders.items():
+            q, channel = _shared(lab, kind, name, *consumers)
             channel.ack(2, multiple=True)
             lab.rest(q)
             channel.ack(0, multiple=True)
             lab.rest(q)
-            lab.channel().call(Queue.Delete, queue=q)
 
 
 @scenario
 def a_commit_serves_consumers_in_the_order_of_their_tags(lab: Lab) -> None:
-    for kind in ("classic", "quorum"):
-        for tags in ((1, 2), (2, 1)):
-            q, channel = _shared(lab, kind, ("d", 0), ("c", 0))
+    for kind in TYPES:
+        for name, tags in {"up": (1, 2), "down": (2, 1)}.items():
+            q, channel = _shared(lab, kind, name, ("d", 0), ("c", 0))
             channel.call(Tx.Select)
             for tag in tags:
                 channel.ack(tag)
             channel.call(Tx.Commit)
             lab.rest(q)
-            lab.channel().call(Queue.Delete, queue=q)
 
 
 @scenario
 def each_consumer_is_served_as_soon_as_its_messages_are_back(lab: Lab) -> None:
-    for kind in ("classic", "quorum"):
-        q, channel = _shared(lab, kind, ("d", 0), ("c", 0))
+    for kind in TYPES:
+        q, channel = _shared(lab, kind, "q", ("d", 0), ("c", 0))
         channel.nack(2, multiple=True, requeue=True)
         lab.rest(q)
         channel.call(Basic.Recover, requeue=True)
         lab.rest(q)
-        lab.channel().call(Queue.Delete, queue=q)
 
 
 @scenario
 def a_consumer_takes_again_before_messages_of_another_one_are_back(lab: Lab) -> None:
-    for kind in ("classic", "quorum"):
+    for kind in TYPES:
         for first, second in ((3, 1), (1, 3)):
-            q = lab.queue(kind, durable=True, arguments={"x-queue-type": kind})
+            q = lab.queue(f"{kind}.{first}", durable=True, arguments={"x-queue-type": kind})
             channel = lab.channel()
             for tag, prefetch in (("c", first), ("d", second)):
                 channel.call(Basic.Qos, prefetch_count=prefetch)
@@ -325,4 +325,3 @@ def a_consumer_takes_again_before_messages_of_another_one_are_back(lab: Lab) -> 
                 lab.rest(q)
             channel.nack(0, multiple=True, requeue=True)
             lab.rest(q)
-            lab.channel().call(Queue.Delete, queue=q)
