@@ -336,11 +336,11 @@ class SpecialMessage(NumberedMessage):
     """A message that carries more than its content.
 
     It has an expiration, the keys of a removed BCC header, and a number in the trace (0: not traced). `has_died` says
-    that the broker wrote its x-death header, `failures` how many deliveries failed before. `is_rerouted` is set if a
-    dead-letter routing key has replaced its keys and those of its header CC.
+    that the broker wrote its x-death header, `had_empty_table` that its headers were empty before, `failures` how many
+    deliveries failed. `is_rerouted`: a dead-letter routing key has replaced its keys and those of its header CC.
     """
 
-    __slots__ = ("blind_keys", "expiration_ms", "failures", "has_died", "is_rerouted")
+    __slots__ = ("blind_keys", "expiration_ms", "failures", "had_empty_table", "has_died", "is_rerouted")
 
     def __init__(
         self,
@@ -354,6 +354,7 @@ class SpecialMessage(NumberedMessage):
         has_died: bool = False,
         failures: int = 0,
         is_rerouted: bool = False,
+        had_empty_table: bool = False,
     ) -> None:
         # Without super(): one is made for each message that expires, and for each that is dead-lettered.
         self.address = address
@@ -365,6 +366,7 @@ class SpecialMessage(NumberedMessage):
         self.has_died = has_died
         self.failures = failures
         self.is_rerouted = is_rerouted
+        self.had_empty_table = had_empty_table
         self.number = 0
         self.is_recorded = False
         self.row = 0
@@ -397,6 +399,7 @@ class SpecialMessage(NumberedMessage):
             self.has_died = other.has_died
             self.failures = other.failures
             self.is_rerouted = other.is_rerouted
+            self.had_empty_table = other.had_empty_table
 
 
 def failures_of(message: Message) -> int:

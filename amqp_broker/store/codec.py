@@ -1,7 +1,7 @@
 """Messages as records of the store:
 
     format     1 octet     1
-    flags      1 octet     persistent, dead-lettered, has a table, has a message number
+    flags      1 octet     persistent, dead-lettered, has a table, has a message number, had empty headers
     channel    2 octets    channel number in the frames of the content
     returns    4 octets    number of returns to the queue
     deadline   8 octets    ms since the epoch; 0 if the message does not expire
@@ -31,6 +31,7 @@ PERSISTENT: Final = 1
 HAS_DIED: Final = 2
 HAS_TABLE: Final = 4
 HAS_NUMBER: Final = 8
+HAD_EMPTY_TABLE: Final = 16
 
 HEAD: Final = struct.Struct(">BBHIQ")
 RUN_BYTES: Final = 8
@@ -52,7 +53,7 @@ def encode(stored: Stored, run: bytes = bytes(RUN_BYTES)) -> bytes:
     table: fields.Table = {}
     if isinstance(message, SpecialMessage):
         if message.has_died:
-            flags |= HAS_DIED
+            flags |= HAS_DIED | HAD_EMPTY_TABLE if message.had_empty_table else HAS_DIED
         if message.blind_keys or message.failures or message.is_rerouted:
             table = {"": list(message.blind_keys), "failures": message.failures, "rerouted": message.is_rerouted}
     if isinstance(message, NumberedMessage) and message.number:
@@ -127,6 +128,7 @@ class Decoder:
         message.failures = table.get("failures", 0)
         message.is_rerouted = table.get("rerouted", False)
         message.has_died = bool(flags & HAS_DIED)
+        message.had_empty_table = bool(flags & HAD_EMPTY_TABLE)
         message.number = number & ~IS_RECORDED
         message.is_recorded = number & IS_RECORDED != 0
         return Stored(message, deadline, returns, *history)

@@ -45,11 +45,11 @@ def test_an_encoded_message_is_decoded(
 
 def test_the_attributes_of_a_message_are_kept() -> None:
     special = SpecialMessage.of(message())
-    special.has_died, special.blind_keys = True, ["b", "ü"]
+    special.has_died, special.had_empty_table, special.blind_keys = True, True, ["b", "ü"]
     found = Decoder().decode(encode(Stored(special, 5))).message
     assert isinstance(found, SpecialMessage)
     assert same(found, special)
-    assert (found.has_died, list(found.blind_keys)) == (True, ["b", "ü"])
+    assert (found.has_died, found.had_empty_table, list(found.blind_keys)) == (True, True, ["b", "ü"])
 
 
 @pytest.mark.parametrize(

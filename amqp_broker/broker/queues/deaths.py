@@ -30,7 +30,8 @@ def before_deaths(message: SpecialMessage) -> Properties:
     properties = message.properties()
     headers = properties.headers or {}
     properties.expiration = _original_expiration(headers) or properties.expiration
-    properties.headers = {key: value for key, value in headers.items() if not key.startswith(_DEATH_HEADERS)} or None
+    others = {key: value for key, value in headers.items() if not key.startswith(_DEATH_HEADERS)}
+    properties.headers = others if others or message.had_empty_table else None
     return properties
 
 

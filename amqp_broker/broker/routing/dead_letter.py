@@ -43,8 +43,8 @@ class DeadForm:
     """A dead letter without its body, shared by messages that differ only in their bodies and died alike.
 
     `keys` are all its routing keys, `blind_keys` those that consumers do not see. `added` are its new headers, encoded,
-    by key; empty if they depend on its other headers. `targets` are its queues; None if another message with these
-    properties may go elsewhere.
+    by key; empty if they depend on its other headers. `had_empty_table` says that the message had an empty table of
+    headers. `targets` are its queues; None if another message with these properties may go elsewhere.
     """
 
     address: Address
@@ -55,6 +55,7 @@ class DeadForm:
     is_rerouted: bool
     added: list[tuple[bytes, bytes]]
     properties: Properties
+    had_empty_table: bool
     targets: list[Queue] | None = None
 
 
@@ -139,6 +140,7 @@ def dead_letter(
         has_died=True,
         failures=failures_of(message),
         is_rerouted=form.is_rerouted,
+        had_empty_table=_had_empty_table(message, form),
     )
     if vhost.trace is not None:
         dead = vhost.trace.numbered(dead, message)
@@ -223,6 +225,7 @@ def _like(form: DeadForm, property_list: bytes, layout: Layout) -> DeadForm | No
         form.is_rerouted,
         form.added,
         form.properties,
+        layout.entries == [],
         form.targets,
     )
 
@@ -233,6 +236,7 @@ def _make_dead_form(
     """Make the form of a message; `former` is the form with which it came here, where that is known."""
     settings = queue.settings
     properties = message.properties() if former is None else copy.copy(former.properties)
+    had_empty_table = properties.headers == {}
     headers = dict(properties.headers or {})
     is_rerouted = _is_rerouted(message)
     copies = [] if is_rerouted else [key for key in headers.get("CC", []) if isinstance(key, str)]
@@ -273,11 +277,17 @@ def _make_dead_form(
     queue.vhost.broker.work += len(property_list) // (READ_BYTES if former is None else KNOWN_BYTES)
     assert settings.dead_letter_exchange is not None
     address = Address(settings.dead_letter_exchange, keys[0])
-    return DeadForm(address, keys, blind_keys, headers, property_list, is_rerouted, added, properties)
+    return DeadForm(address, keys, blind_keys, headers, property_list, is_rerouted, added, properties, had_empty_table)
 
 
 def _is_rerouted(message: Message) -> bool:
     return isinstance(message, SpecialMessage) and message.is_rerouted
+
+
+def _had_empty_table(message: Message, form: DeadForm) -> bool:
+    if isinstance(message, SpecialMessage) and message.has_died:
+        return message.had_empty_table
+    return form.had_empty_table
 
 
 def _has_died(message: Message) -> bool:

@@ -187,3 +187,21 @@ def a_full_quorum_queue_refuses_a_message_for_two_queues(lab: Lab) -> None:
     _publish(channel, q, b"3", headers={"CC": [other]})
     channel.drain(q)
     channel.drain(other)
+
+
+@scenario
+def an_empty_table_of_headers_fills_a_quorum_queue_after_the_death_of_its_message(lab: Lab) -> None:
+    other = lab.queue("other", durable=True)
+    for number, headers in enumerate((None, {}, {"BCC": [other]})):
+        dead = _full(lab, f"dead{number}", x_max_length_bytes=8, x_overflow="drop-head")
+        arguments = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": dead}
+        q = lab.queue(f"q{number}", durable=True, arguments=arguments)
+        channel = lab.channel()
+        for body in (b"1", b"2"):
+            lab.put(q, body, **({} if headers is None else {"headers": headers}))
+        lab.rest(q)
+        for tag in (1, 2):
+            channel.get(q, no_ack=False)
+            channel.reject(tag, requeue=False)
+            lab.rest(q, dead)
+        lab.channel().drain(dead)

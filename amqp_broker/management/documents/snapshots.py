@@ -79,6 +79,7 @@ class SavedMessage(Struct, omit_defaults=True):
     expiration_ms: Count | None = None
     blind_keys: list[str] = []
     has_died: bool = False
+    had_empty_table: bool = False
     carried_failures: Count = 0
     is_rerouted: bool = False
 
@@ -153,6 +154,7 @@ def _message(message: Message, **more: Any) -> SavedMessage:
         blind_keys = [text_of(key) for key in message.blind_keys]
         more.update(expiration_ms=message.expiration_ms, blind_keys=blind_keys, has_died=message.has_died)
         more.update(carried_failures=message.failures, is_rerouted=message.is_rerouted)
+        more.update(had_empty_table=message.had_empty_table)
     names = text_of(message.exchange), text_of(message.routing_key)
     return SavedMessage(*names, message.property_list, message.body, **more)
 
@@ -330,6 +332,7 @@ def _built(saved: SavedMessage) -> Message:
         has_died=saved.has_died,
         failures=saved.carried_failures,
         is_rerouted=saved.is_rerouted,
+        had_empty_table=saved.had_empty_table,
     )
 
 

@@ -35,3 +35,9 @@ def test_a_dead_letter_had_the_expiration_of_its_oldest_death_that_has_one(
 def test_before_its_deaths_a_message_had_no_history() -> None:
     message = dead({"original-expiration": "700"}, **{"x-first-death-queue": "q", "x-last-death-queue": "q", "h": 1})
     assert before_deaths(message).as_dict() == {"headers": {"h": 1}, "expiration": "700"}
+
+
+def test_before_its_deaths_a_message_may_have_had_an_empty_table() -> None:
+    message = dead({"queue": "q"})
+    message.had_empty_table = True
+    assert before_deaths(message).headers == {}
