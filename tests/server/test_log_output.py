@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -183,7 +184,8 @@ def test_the_log_goes_on_where_sleeping_fails(tmp_path: Path, monkeypatch: pytes
     def fail(duration_s: float) -> None:
         raise OSError(errno.EINVAL, "Invalid argument")
 
-    monkeypatch.setattr("amqp_broker.server.log_output.time.sleep", fail)
+    # Other threads of the tests go on sleeping.
+    monkeypatch.setattr(log_output, "time", SimpleNamespace(**{**vars(time), "sleep": fail}))
     writer = Writer(File(tmp_path / "log"))
     writer.setFormatter(TextFormatter())
     for text in ("one", "two"):
