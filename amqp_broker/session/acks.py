@@ -6,6 +6,8 @@ from itertools import takewhile
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
+from amqp_broker.broker.portions import WORK_MAX
+
 if TYPE_CHECKING:
     from amqp_broker.broker.clients.client_channel import Delivery
     from amqp_broker.broker.portions import Steps
@@ -13,12 +15,11 @@ if TYPE_CHECKING:
 
 # Tags that are looked up one by one, although they may be settled. The dict is slow to walk from the front: it keeps
 # the places of those that were removed.
-SETTLED_MAX: Final = 1024
+LOOKED_UP_MAX: Final = 1024
 # Acks that count as one piece of work (`Session.spend`).
 ACKS_OF_WORK: Final = 4
-# Deliveries that are acked at once, and the work (`Broker.work`) of each of more, which are acked in portions.
+# Deliveries that are acked in one turn; more are acked in portions.
 ACKED_MAX: Final = 4096
-ACK_WORK: Final = 4
 
 
 def ack_up_to(channel: Channel, tag: int) -> bool:
@@ -49,7 +50,7 @@ def _acking(channel: Channel, deliveries: list[tuple[int, Delivery]]) -> Steps[N
     for start in range(0, len(deliveries), ACKED_MAX):
         portion = deliveries[start : start + ACKED_MAX]
         _ack_all(channel, portion)
-        channel.session.broker.work += ACK_WORK * len(portion)
+        channel.session.broker.work += WORK_MAX
         yield
 
 
@@ -79,16 +80,14 @@ def take_up_to(channel: Channel, tag: int) -> list[tuple[int, Delivery]]:
         taken = list(unacked.items())
         unacked.clear()
         return taken
-    return [(other, unacked.pop(other)) for other in tags_up_to(channel, tag)]
+    return [(other, unacked.pop(other)) for other in _tags_up_to(channel, tag)]
 
 
-def tags_up_to(channel: Channel, tag: int) -> list[int]:
-    """Return the unacked tags up to one (0: all), which the caller removes."""
+def _tags_up_to(channel: Channel, tag: int) -> list[int]:
+    """Return the unacked tags up to one, which the caller removes."""
     unacked = channel.unacked
-    if tag == 0:
-        return list(unacked)
     first = channel.settled_until + 1
     channel.settled_until = max(channel.settled_until, tag)
-    if tag - first <= SETTLED_MAX + 2 * len(unacked):
+    if tag - first <= LOOKED_UP_MAX + 2 * len(unacked):
         return [other for other in range(first, tag + 1) if other in unacked]
     return list(takewhile(tag.__ge__, unacked))

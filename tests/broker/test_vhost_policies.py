@@ -185,6 +185,16 @@ def test_a_quorum_queue_that_refuses_from_now_on_drops_nothing(vhost: VHost) -> 
     assert queue.ready_count == 3
 
 
+def test_a_limit_that_comes_while_the_queue_serves_nothing_drops_messages_afterwards(vhost: VHost) -> None:
+    queue = new_queue(vhost)
+    push(queue, b"1", b"2", b"3")
+    queue.hold()
+    set_policy(vhost, max_length=2, overflow="reject-publish")
+    assert queue.ready_count == 3
+    queue.end_hold()
+    assert bodies(queue) == [b"2", b"3"]
+
+
 def test_a_queue_that_keeps_refusing_drops_nothing(vhost: VHost) -> None:
     queue = new_queue(vhost, arguments={"x-overflow": "reject-publish"})
     push(queue, b"1", b"2", b"3")

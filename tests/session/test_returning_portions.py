@@ -10,6 +10,7 @@ from pamqp import commands
 
 from amqp_broker.broker.portions import WORK_MAX
 from amqp_broker.session.returning import REJECT_WORK, SETTLED_MAX
+from tests.kinds_of_queues import DEAD, QUEUES
 from tests.peer import Lab, Peer, publish_bytes
 from tests.restarting import durable_lab, restarted
 
@@ -17,15 +18,6 @@ UNACKED: Final = 5 * SETTLED_MAX + 10
 READY: Final = 20
 # The most deliveries that one turn returns.
 TURN_MAX: Final = WORK_MAX // REJECT_WORK + SETTLED_MAX
-
-QUEUES: Final[dict[str, tuple[str, dict[str, Any]]]] = {
-    "classic": ("4.2", {}),
-    "priorities": ("4.2", {"x-max-priority": 5}),
-    "quorum 3.13": ("3.13", {"x-queue-type": "quorum"}),
-    "quorum 4.2": ("4.2", {"x-queue-type": "quorum"}),
-    "quorum 4.3": ("4.3", {"x-queue-type": "quorum"}),
-}
-DEAD: Final = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"}
 
 
 def holding(lab: Lab, **arguments: Any) -> Peer:

@@ -158,9 +158,8 @@ class Queue:
     # Statistics
 
     def note_change(self) -> None:
-        """Have the queue sampled, as its counts or lengths have changed. Publishes and deliveries of the plain path are
-        noted when they are collected, all else at once.
-        """
+        """Have the queue sampled, as its counts or lengths have changed."""
+        # Publishes and deliveries of the plain path are noted when they are collected, all else at once.
         if not self.is_changed:
             self.is_changed = True
             self.vhost.broker.changed_queues[self] = None
@@ -207,8 +206,9 @@ class Queue:
         return False
 
     def accept(self, message: Message, publisher: Publisher | None = None) -> bool:
-        """Push a message, with its own expiration; return False if the queue is full and refuses it. `publisher` waits
-        for the answer; None for a message that nothing watches.
+        """Push a message, with its own expiration; return False if the queue is full and refuses it.
+
+        `publisher` waits for the answer; None for a message that nothing watches.
         """
         if self.will_reject(message):
             if self.settings.overflow == "reject-publish-dlx":

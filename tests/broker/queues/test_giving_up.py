@@ -11,6 +11,7 @@ from pamqp import commands
 from amqp_broker.broker.admin.policies import Policy
 from amqp_broker.broker.portions import DEAD_LETTER_WORK, GIVE_UP_WORK, WORK_MAX
 from amqp_broker.broker.queues.giving_up import DYING_MAX
+from tests.kinds_of_queues import DEAD, QUEUES
 from tests.peer import Lab, Peer, publish_bytes
 from tests.restarting import durable_lab, restarted
 
@@ -18,15 +19,6 @@ COUNT: Final = 2 * DYING_MAX + 500
 # The most messages that a turn gives up, with and without a dead-letter exchange.
 PORTION_MAX: Final = WORK_MAX // GIVE_UP_WORK
 DEAD_PORTION_MAX: Final = WORK_MAX // (GIVE_UP_WORK + DEAD_LETTER_WORK) + 1
-
-QUEUES: Final[dict[str, tuple[str, dict[str, Any]]]] = {
-    "classic": ("4.2", {}),
-    "priorities": ("4.2", {"x-max-priority": 5}),
-    "quorum 3.13": ("3.13", {"x-queue-type": "quorum"}),
-    "quorum 4.2": ("4.2", {"x-queue-type": "quorum"}),
-    "quorum 4.3": ("4.3", {"x-queue-type": "quorum"}),
-}
-DEAD: Final = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"}
 
 
 def body(number: int) -> bytes:
