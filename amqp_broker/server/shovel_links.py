@@ -8,11 +8,14 @@ from abc import ABC, abstractmethod
 from collections import deque
 from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
 
+from amqp_broker.amqp.errors import AMQPError
+from amqp_broker.amqp.message import Address, Message
 from amqp_broker.broker.admin.access import InternalUser
 from amqp_broker.server.link_tls import UNUSABLE, UnusableFiles, read_tls_context
 from amqp_broker.server.transport import stream_of
+from amqp_broker.session.basic_publish import put
 from amqp_broker.session.session import Session
-from amqp_broker.shovel.amqp_client import Client, Lost
+from amqp_broker.shovel.amqp_client import CHANNEL, Client, Lost
 from amqp_broker.shovel.shovel import Shovel
 from amqp_broker.shovel.shovel_definition import Uri
 
@@ -75,6 +78,10 @@ class Link(ABC, Generic[M]):
     @abstractmethod
     def close(self) -> None:
         """Close the connection."""
+
+    def put(self, address: Address, message: Message, queue: str | None) -> None:
+        """Publish without a method frame. Raise Lost."""
+        raise NotImplementedError
 
     def receive(self, data: bytes) -> None:
         """Pass received bytes to the client, and send the resulting output."""
@@ -185,8 +192,9 @@ class LocalLink(Link[Shovel]):
     """A local session that exchanges bytes with the client in memory, and the transport of that session."""
 
     def __init__(
-        self, owner: LinkOwner[Shovel], client: Client, mover: Shovel, server: Server, user: InternalUser
+        self, owner: LinkOwner[Shovel], client: Client, mover: Shovel, server: Server, user: InternalUser | None
     ) -> None:
+        """Without a `user`, the client logs in."""
         super().__init__(owner, client, mover)
         self._server = server
         port = server.ports.get("amqp", 0)
@@ -198,6 +206,7 @@ class LocalLink(Link[Shovel]):
         self._unread: deque[bytes] = deque()
         self._unread_bytes = 0
         self._is_pumping = False
+        self._has_put = False
 
     def connect(self, uri: Uri) -> None:
         # Client and session share this process: a heartbeat could detect nothing.
@@ -206,11 +215,24 @@ class LocalLink(Link[Shovel]):
         asyncio.get_running_loop().call_soon(self.flush)
 
     def flush(self) -> None:
+        if self._has_put:
+            self._has_put = False
+            self._server.flush()
         if self.is_blocked or not self.client.outbox or self._is_closed:
             return
         pieces, self.client.outbox = self.client.outbox, []
         self.session.receive(b"".join(pieces), self._server.clock.now())
         self._server.flush()
+
+    def put(self, address: Address, message: Message, queue: str | None) -> None:
+        channel = self.session.channels.get(CHANNEL)
+        if channel is None:
+            raise Lost("the broker closed the channel")
+        self._has_put = True
+        try:
+            put(channel, address, queue, message.content_for(CHANNEL, self.session.frame_max))
+        except AMQPError as error:
+            raise Lost(f"{error.code} {error.reply_text}") from None
 
     def pause(self, is_paused: bool) -> None:
         self._is_paused = is_paused

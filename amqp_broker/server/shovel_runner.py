@@ -10,8 +10,10 @@ import logging
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
+from amqp_broker.amqp import fields
 from amqp_broker.amqp.errors import InvalidParameter
 from amqp_broker.broker.admin.access import InternalUser, User
+from amqp_broker.broker.queues.arguments import wrong_values
 from amqp_broker.broker.runtime_parameters import Component
 
 if TYPE_CHECKING:
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
     from amqp_broker.server.shovel_links import Link
     from amqp_broker.shovel.amqp_client import Client
     from amqp_broker.shovel.shovel import Shovel
-    from amqp_broker.shovel.shovel_definition import Uri
+    from amqp_broker.shovel.shovel_definition import Definition, Uri
 
 logger = logging.getLogger("amqp_broker.shovel")
 
@@ -28,6 +30,8 @@ logger = logging.getLogger("amqp_broker.shovel")
 SHOVEL: Final = "shovel"
 # The version of RabbitMQ with shovels of the protocol `local`; older ones answer 500.
 LOCAL_SINCE: Final = (4, 2)
+# The version that looks at the arguments of queues and consumers when a shovel is defined; older ones when it starts.
+ARGUMENTS_CHECKED_SINCE: Final = (4, 3)
 
 
 class ShovelRunner(Component):
@@ -77,10 +81,34 @@ class ShovelRunner(Component):
         ends = definition.source, definition.destination
         if self.server.broker.profile.release < LOCAL_SINCE and LOCAL in [end.protocol for end in ends]:
             raise InvalidParameter("RabbitMQ has the protocol local from version 4.2 on")
+        if self.server.broker.profile.release >= ARGUMENTS_CHECKED_SINCE:
+            self._check_arguments(definition)
         for uri in (*definition.source.uris, *definition.destination.uris):
-            # Local links do not log in, so the permissions of the owner apply.
-            if user is not None and uri.is_local and uri.vhost is not None and not user.can_open(uri.vhost):
+            # Links without a host do not log in, so the permissions of the owner apply.
+            is_trusted = uri.is_local and not uri.is_loopback
+            if user is not None and is_trusted and uri.vhost is not None and not user.can_open(uri.vhost):
                 raise InvalidParameter(f'user "{user.name}" may not connect to vhost "{uri.vhost}"')
+
+    def _check_arguments(self, definition: Definition) -> None:
+        """Raise InvalidParameter with all wrong arguments of queues and consumers."""
+        places = {
+            "src-queue-args": definition.source.arguments,
+            "dest-queue-args": definition.destination.arguments,
+            "src-consumer-args": definition.consumer_arguments,
+        }
+        profile = self.server.broker.profile
+        # RabbitMQ reads integers of JSON as long.
+        places = {
+            place: {name: fields.Long(item) if type(item) is int else item for name, item in arguments.items()}
+            for place, arguments in places.items()
+        }
+        mistakes = [
+            f"invalid arg '{name}' in {place}: {wrong}"
+            for place, arguments in places.items()
+            for name, wrong in wrong_values(arguments, profile, is_consumer=place == "src-consumer-args")
+        ]
+        if mistakes:
+            raise InvalidParameter("\n".join(mistakes))
 
     def on_set(self, vhost: str, name: str, value: Any) -> None:
         """Start a shovel, which replaces the one of that name. Raise InvalidParameter."""
@@ -90,7 +118,7 @@ class ShovelRunner(Component):
         self.on_cleared(vhost, name)
         server = self.server
         shovel = Shovel(
-            name, vhost, parse(name, value), self, server.broker.node, self._on_done, server.clock.real_now()
+            name, vhost, parse(name, value), self, server.broker.cluster_name, self._on_done, server.clock.real_now()
         )
         self._shovels[vhost, name] = shovel
         self._loop.call_soon(self._begin, shovel)
@@ -156,7 +184,7 @@ class ShovelRunner(Component):
 
         link: Link[Shovel]
         if uri.is_local:
-            link = LocalLink(self, client, shovel, self.server, self.user)
+            link = LocalLink(self, client, shovel, self.server, None if uri.is_loopback else self.user)
         else:
             link = RemoteLink(self, client, shovel)
         link.connect(uri)

@@ -121,6 +121,13 @@ def _publish_checked(channel: Channel, route: Route, traits: Traits, content: by
     message = _message(channel, route, traits, content, blind_keys)
     if not route.is_plain and channel.session.broker.settings.intercepts:
         message, headers = _intercepted(channel, message, headers)
+    _push_checked(channel, route, message, keys, headers, not route.is_plain or len(keys) > 1)
+
+
+def _push_checked(
+    channel: Channel, route: Route, message: Message, keys: list[str], headers: fields.Table, is_to_route: bool
+) -> None:
+    """Push a message to the queues of the route, or to those that its keys and headers lead to."""
     trace = channel.vhost.trace
     if trace is not None:
         message = trace.numbered(message)
@@ -131,7 +138,7 @@ def _publish_checked(channel: Channel, route: Route, traits: Traits, content: by
     is_lost = bool(rules) and publish_faults.discards(rules)
     if is_lost:
         queues = ()
-    elif not route.is_plain or len(keys) > 1:
+    elif is_to_route:
         queues = tuple(channel.vhost.route(route.exchange, keys, headers, message)[0])
     if trace is not None:
         trace.published(channel.session, channel.number, message, queues, route.mandatory)
@@ -155,6 +162,41 @@ def _publish_checked(channel: Channel, route: Route, traits: Traits, content: by
             channel.traced[channel.publish_count] = message
     if rules:
         publish_faults.after_publish(channel, rules)
+
+
+def put(channel: Channel, address: Address, queue_name: str | None, content: bytes) -> None:
+    """Publish and confirm a message of a shovel. The permissions of a user are not checked.
+
+    It gets into the queue of this name, or without a name to the exchange of its address. Raise NotFound.
+    """
+    routes = channel.session.routes
+    # No payload of a method begins like this.
+    name = b"put %s %s" % (address.suffix, b"" if queue_name is None else queue_name.encode("utf-8", "surrogateescape"))
+    route = routes.get(name)
+    if route is None:
+        if len(routes) >= ROUTES_MAX:
+            routes.clear()
+        route = routes[name] = _route_of_put(channel, address, queue_name)
+    traits = read_traits(channel, content[HEADER_START_BYTES : FRAME.size + FRAME.unpack_from(content)[2]])
+    message = _message(channel, route, traits, content, ())
+    headers: fields.Table = {}
+    if queue_name is None and traits.has_headers:
+        headers = message.properties().headers or {}
+    gate, journal = channel.gate, channel.session.broker.journal
+    gate.journal_bytes_before = journal.journal_bytes
+    _push_checked(channel, route, message, [address.routing_key], headers, queue_name is None)
+    gate.confirm_all()
+
+
+def _route_of_put(channel: Channel, address: Address, queue_name: str | None) -> Route:
+    """Return the route of a message that is put into a queue, or (None) to an exchange. Raise NotFound."""
+    vhost = channel.vhost
+    if queue_name is None:
+        exchange = vhost.exchange(address.exchange)
+        return Route(address, exchange, False, (), is_plain=False)
+    queue = vhost.queue(queue_name)
+    exchange = vhost.exchanges.get(address.exchange) or vhost.exchanges[""]
+    return Route(address, exchange, False, (queue,), is_plain=False)
 
 
 def _message(channel: Channel, route: Route, traits: Traits, content: bytes, blind_keys: Sequence[str]) -> Message:

@@ -33,8 +33,11 @@ RUNNING: Final = "running"
 TERMINATED: Final = "terminated"
 
 FORWARD_HEADER: Final = "x-shovelled"
+INVALID_HEADERS: Final = "x-invalid-headers"
 TIMESTAMP_HEADER: Final = "x-shovelled-timestamp"
 LOCAL_TIMESTAMP_HEADER: Final = "x-opt-shovelled-timestamp"
+# The queue that a local shovel binds to its source exchange.
+LOCAL_QUEUE_PREFIX: Final = "local.shovel.src.exchange."
 
 
 class Link(Protocol):
@@ -49,6 +52,13 @@ class Link(Protocol):
         ...
 
     def close(self) -> None: ...
+
+    def put(self, address: Address, message: Message, queue: str | None) -> None:
+        """Publish without a method frame, to a queue or (None) to the exchange of the address.
+
+        Only a link to this broker can do so. Raise Lost if the queue or the exchange does not exist.
+        """
+        ...
 
 
 class Links(Protocol):
@@ -74,7 +84,7 @@ class Shovel:
         vhost: str,
         definition: Definition,
         links: Links,
-        node: str,
+        cluster_name: str,
         on_done: Callable[[Shovel], None],
         now: int,
     ) -> None:
@@ -82,7 +92,7 @@ class Shovel:
         self.name = name
         self.vhost = vhost
         self.definition = definition
-        self.node = node
+        self.cluster_name = cluster_name
         self.state = STARTING
         self.reason = ""
         self.changed_at_ms = now
@@ -115,7 +125,7 @@ class Shovel:
         """Connect both ends, unless they are connected or connecting."""
         if self._open_links:
             return
-        self._now, self.next_tick_ms = now, None
+        self._now, self.next_tick_ms, self.forwarded_count = now, None, 0
         self._set_state(STARTING)
         if self.remaining == 0:
             self._end()
@@ -128,7 +138,8 @@ class Shovel:
     def _connect(self, end: End, side: str) -> Client | None:
         # Another URI at each attempt, so that an unreachable broker does not block the others.
         uri = end.uris[self._attempts % len(end.uris)]
-        vhost = self.vhost if uri.is_local and uri.vhost is None else (uri.vhost if uri.vhost is not None else "/")
+        own = self.vhost if uri.is_local and not uri.is_loopback else "/"
+        vhost = own if uri.vhost is None else uri.vhost
         client = Client(self, uri.user, uri.password, vhost, uri.heartbeat_s, f"Shovel {self.name} ({side})")
         self._source = client if side == "source" else self._source
         self._destination = client if side == "destination" else self._destination
@@ -190,8 +201,6 @@ class Shovel:
         if definition.destination.queue is not None:
             target = definition.destination
             yield from ensure_queue(client, definition.destination.queue, target.arguments, target.is_predeclared)
-        elif definition.destination.exchange:
-            check((yield call(commands.Exchange.Declare, exchange=definition.destination.exchange, passive=True)))
         if definition.ack_mode == ON_CONFIRM:
             yield call(commands.Confirm.Select)
 
@@ -200,15 +209,16 @@ class Shovel:
         if source.queue is not None:
             yield from ensure_queue(client, source.queue, source.arguments, source.is_predeclared)
         else:
-            answer = yield call(commands.Queue.Declare, exclusive=True, arguments=source.arguments)
+            # A queue of the connection, or one of the broker that outlives the shovel. Arguments are for named queues.
+            is_local = source.protocol == LOCAL
+            name = f"{LOCAL_QUEUE_PREFIX}{self.name}" if is_local else ""
+            answer = yield call(
+                commands.Queue.Declare, queue=name, durable=is_local, exclusive=not is_local, arguments={}
+            )
             check(answer)
             self._queue = answer.queue
-            bind = call(
-                commands.Queue.Bind,
-                queue=self._queue,
-                exchange=source.exchange,
-                routing_key=source.routing_key or "",
-            )
+            # Without a queue it is the last declared one, and its name is the default of the key.
+            bind = call(commands.Queue.Bind, queue="", exchange=source.exchange, routing_key=source.routing_key)
             check((yield bind))
         if definition.delete_after == QUEUE_LENGTH and self.remaining is None:
             answer = yield call(commands.Queue.Declare, queue=self._queue, passive=True)
@@ -297,7 +307,7 @@ class Shovel:
         """Return all but name and state, with RabbitMQ's keys."""
         changed_at = datetime.fromtimestamp(self.changed_at_ms / 1000, UTC)
         details: dict[str, Any] = {
-            "timestamp": f"{changed_at:%Y-%m-%d %H:%M:%S}",
+            "timestamp": f"{changed_at:%Y-%m-%d} {changed_at.hour}:{changed_at:%M:%S}",
             "src_protocol": self.definition.source.protocol,
             "dest_protocol": self.definition.destination.protocol,
             "forwarded": self.forwarded_count,
@@ -328,7 +338,11 @@ class Shovel:
             if self.remaining_unsent == 0:
                 return  # unacked, it returns to the source when the shovel ends
             self.remaining_unsent -= 1
-        number = destination.publish(self._address(message), self._changed(message))
+        if definition.destination.protocol == LOCAL:
+            self._put(destination, self._changed(message))
+            number = destination.publish_count = destination.publish_count + 1
+        else:
+            number = destination.publish(self._address(message), self._changed(message))
         self.forwarded_count += 1
         if definition.ack_mode == ON_CONFIRM:
             self._unconfirmed[number] = tag
@@ -336,6 +350,11 @@ class Shovel:
         if definition.ack_mode == ON_PUBLISH:
             source.ack(tag, False)
         self._count_moved(1)
+
+    def _put(self, destination: Client, message: Message) -> None:
+        end = self.definition.destination
+        address = message.address if end.queue is not None else self._address(message)
+        self._open_links[destination].put(address, message, end.queue)
 
     def _count_moved(self, count: int) -> None:
         if self.remaining is not None:
@@ -380,7 +399,7 @@ class Shovel:
         if definition.destination.protocol == LOCAL:
             if definition.adds_forward_headers:
                 about = {
-                    "x-opt-shovelled-by": self.node,
+                    "x-opt-shovelled-by": self.cluster_name,
                     "x-opt-shovel-type": "dynamic",
                     "x-opt-shovel-name": self.name,
                 }
@@ -392,13 +411,20 @@ class Shovel:
             added[TIMESTAMP_HEADER] = fields.Long(self._links.now() // 1000)
         if definition.adds_forward_headers:
             tables = before.get(FORWARD_HEADER)
-            added[FORWARD_HEADER] = [self._forward_header(), *(tables if isinstance(tables, list) else [])]
+            if tables is not None and not isinstance(tables, list):
+                # A header of another kind is kept among the invalid ones, as RabbitMQ does.
+                others = before.get(INVALID_HEADERS)
+                added[INVALID_HEADERS] = {**(others if isinstance(others, dict) else {}), FORWARD_HEADER: [tables]}
+                tables = []
+            added[FORWARD_HEADER] = [self._forward_header(), *(tables or [])]
         return added
 
     def _forward_header(self) -> dict[str, str]:
         source, destination = self.definition.source, self.definition.destination
+        # RabbitMQ shows the exchange of a local destination together with a key only.
+        is_shown = destination.protocol != LOCAL or None not in (destination.exchange, destination.routing_key)
         table = {
-            "shovelled-by": self.node,
+            "shovelled-by": self.cluster_name,
             "shovel-type": "dynamic",
             "shovel-name": self.name,
             "shovel-vhost": self.vhost,
@@ -408,7 +434,7 @@ class Shovel:
             "src-exchange": source.exchange,
             "src-exchange-key": source.routing_key,
             "dest-queue": destination.queue,
-            "dest-exchange": destination.exchange,
-            "dest-exchange-key": destination.routing_key,
+            "dest-exchange": destination.exchange if is_shown else None,
+            "dest-exchange-key": destination.routing_key if is_shown else None,
         }
         return {key: value for key, value in table.items() if value is not None}

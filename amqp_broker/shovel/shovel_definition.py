@@ -44,7 +44,10 @@ _URI: Final = re.compile(
 
 @dataclass(frozen=True)
 class Uri:
-    """The address of one end. Without a host it is this broker; `vhost` None means the shovel's own vhost."""
+    """The address of one end. Without a host it is this broker; `vhost` None means the shovel's own vhost.
+
+    With `is_loopback` it is this broker whatever the host is, and the user logs in (the protocol `local`).
+    """
 
     scheme: str
     host: str
@@ -53,10 +56,11 @@ class Uri:
     password: str = field(repr=False)
     vhost: str | None
     query: Mapping[str, str]
+    is_loopback: bool = False
 
     @property
     def is_local(self) -> bool:
-        return not self.host
+        return self.is_loopback or not self.host
 
     @property
     def heartbeat_s(self) -> int:
@@ -200,10 +204,10 @@ def _end(given: Mapping[str, Any], side: str) -> End:
     given_uris, protocol = given[f"{side}-uri"], given.get(f"{side}-protocol", AMQP_0_9_1)
     uris = tuple(_uri_of_shovel(uri) for uri in ([given_uris] if isinstance(given_uris, str) else given_uris))
     return End(
-        tuple(replace(uri, host="") for uri in uris) if protocol == LOCAL else uris,
+        tuple(replace(uri, is_loopback=True) for uri in uris) if protocol == LOCAL else uris,
         given.get(f"{side}-queue"),
         given.get(f"{side}-exchange"),
-        given.get(f"{side}-exchange-key"),
+        given.get(f"{side}-exchange-key", "" if f"{side}-exchange" in given and side == "src" else None),
         dict(given.get(f"{side}-queue-args", {})),
         given.get(f"{side}-predeclared", False),
         protocol,

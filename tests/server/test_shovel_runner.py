@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from amqp_broker.amqp.errors import InvalidParameter
@@ -65,7 +67,7 @@ def test_a_restarted_shovel_moves_the_remaining_messages() -> None:
 
 def test_an_invalid_destination_leaks_no_connections() -> None:
     with RunningServer() as here, RunningServer() as there:
-        shovel(here, src_queue="q", dest_uri=f"amqp://127.0.0.1:{there.port}", dest_exchange="none")
+        shovel(here, src_queue="q", dest_uri=f"amqp://127.0.0.1:{there.port}", dest_queue="none", dest_predeclared=True)
         for _ in range(3):
             there.until(lambda server: server.broker.counters.connections_created)
             here.until(lambda server: [one.state for one in server.shovels] == ["terminated"])
@@ -127,3 +129,47 @@ def test_a_local_shovel_is_known_from_rabbitmq_4_2_on(compat: str, is_known: boo
             with pytest.raises(InvalidParameter, match=r"from version 4\.2 on"):
                 shovel(here, **given, dest_queue="b")
         assert bool(states(here)) is is_known
+
+
+WRONG = {"x-max-length": "x", "x-dead-letter-exchange": 5, "x-unknown": 1}
+MISTAKES = """invalid arg 'x-dead-letter-exchange' in dest-queue-args: {unacceptable_type,long}
+invalid arg 'x-max-length' in dest-queue-args: "expected integer, got longstr"
+invalid arg 'x-priority' in src-consumer-args: "expected integer, got longstr\""""
+
+
+def test_wrong_arguments_of_queues_and_consumers_are_refused_at_once_from_rabbitmq_4_3_on() -> None:
+    """Seen in RabbitMQ 4.3.6."""
+    given: dict[str, Any] = {"dest_uri": "amqp://", "src_queue": "a", "dest_queue": "b"}
+    given["src_consumer_args"] = {"x-priority": "high"}
+    with RunningServer(compat="4.3") as here:
+        with pytest.raises(InvalidParameter) as refusal:
+            shovel(here, **given, dest_queue_args=WRONG)
+        assert str(refusal.value) == MISTAKES
+    with RunningServer(compat="4.2") as here:
+        shovel(here, **given, dest_queue_args=WRONG)
+        here.until(lambda server: [one.state for one in server.shovels] == ["terminated"])
+
+
+def test_the_user_of_a_local_end_needs_no_permission_of_the_shovels_owner() -> None:
+    local = {"src-protocol": "local", "dest-protocol": "local", "src-queue": "a", "dest-queue": "b"}
+
+    def define(server: Server) -> None:
+        vhost = server.broker.add_vhost("other")
+        server.broker.users.set_permission(server.broker.users["guest"], "other", Permission())
+        owner = User("owner", permissions={"/": Permission()})
+        value = {**local, "src-uri": "amqp:///other", "dest-uri": "amqp:///other"}
+        server.broker.vhosts["/"].parameters.set("shovel", "s", value, owner)
+        assert vhost.queues == {}
+
+    with RunningServer() as here:
+        here.ask(define)
+        here.until(lambda server: set(server.broker.vhosts["other"].queues) == {"a", "b"})
+
+
+def test_a_local_destination_confirms_what_the_store_has() -> None:
+    local = {"src_protocol": "local", "dest_protocol": "local", "dest_uri": "amqp://"}
+    with RunningServer(ephemeral=False) as here:
+        fill(here, "q")
+        shovel(here, src_queue="q", dest_queue="other", **local)
+        here.until(lambda server: (depth(server, "other"), depth(server, "q")) == (COUNT, 0))
+        here.until(lambda server: server.broker.vhosts["/"].queues["q"].unacked_count == 0)

@@ -5,13 +5,15 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
+from amqp_broker.amqp.errors import AMQPError
 from amqp_broker.amqp.message import Address, Message, Properties
 from amqp_broker.broker.admin.access import InternalUser
 from amqp_broker.broker.broker import Broker
 from amqp_broker.broker.queues.queue import Queue, QueueDeclaration
+from amqp_broker.session.basic_publish import put
 from amqp_broker.session.session import Session
 from amqp_broker.settings.settings import Settings
-from amqp_broker.shovel.amqp_client import Client, Lost
+from amqp_broker.shovel.amqp_client import CHANNEL, Client, Lost
 from amqp_broker.shovel.shovel import Shovel
 from amqp_broker.shovel.shovel_definition import Uri, parse
 
@@ -39,6 +41,13 @@ class MemoryLink:
         self.move()
         self.is_closed = True
         self.session.connection_lost(self.pair.time)
+
+    def put(self, address: Address, message: Message, queue: str | None) -> None:
+        channel = self.session.channels[CHANNEL]
+        try:
+            put(channel, address, queue, message.content_for(CHANNEL, self.session.frame_max))
+        except AMQPError as error:
+            raise Lost(f"{error.code} {error.reply_text}") from None
 
     def move(self) -> bool:
         """Move the octets in both directions; return whether there were any."""
@@ -78,7 +87,7 @@ class Pair:
         if not uri.is_local and self.is_down:
             raise OSError("connection refused")
         link = MemoryLink(self, self.here if uri.is_local else self.there, client, shovel)
-        if uri.is_local:
+        if uri.is_local and not uri.is_loopback:
             link.session.internal_user = InternalUser("rmq-shovel")
         self.links.append(link)
         return link

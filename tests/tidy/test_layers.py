@@ -174,6 +174,7 @@ LAYERS = {
             "broker/admin",
             "broker/durability",
             "broker/peer",
+            "broker/queues",
             "lab",
             "broker",
             "control",

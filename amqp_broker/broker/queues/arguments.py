@@ -5,7 +5,7 @@ Source: rabbit_amqqueue.erl (check_arguments, declare_args) and rabbit_misc.erl 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, Final
 
@@ -250,6 +250,22 @@ def check_consumer(arguments: fields.Table, profile: Profile, resource: str, que
     known = _known(_KNOWN_BY_CONSUMERS, queue_type, profile.release)
     check({name: test for name, test in CONSUMER_ARGUMENTS.items() if name in known}, arguments, resource)
     check_type(_foreign(queue_type, profile.release, is_consumer=True), arguments, resource, queue_type)
+
+
+def wrong_values(arguments: fields.Table, profile: Profile, *, is_consumer: bool) -> Iterator[tuple[str, str]]:
+    """Yield name and mistake of each value that no queue, or no consumer, accepts, whatever its type is."""
+    tests: dict[str, Validator] = {}
+    if is_consumer:
+        known = {name for kind in ("classic", "quorum") for name in _known(_KNOWN_BY_CONSUMERS, kind, profile.release)}
+        tests = {name: CONSUMER_ARGUMENTS[name] for name in known}
+    else:
+        tests["x-queue-type"] = _queue_type
+        for queue_type in QUEUE_TYPES:
+            tests |= _validators(queue_type, profile)
+    for name in sorted(arguments.keys() & tests.keys()):
+        wrong = tests[name](arguments[name], arguments)
+        if wrong is not None:
+            yield name, wrong
 
 
 def type_of(arguments: fields.Table) -> str:
