@@ -77,8 +77,11 @@ class ConsumerModel:
         return held + sum(late.consumer is self for late in self.channel.late if not self.no_ack)
 
     def take_over(self) -> None:
-        """Have what cancelled consumers with this tag hold of the queue, unless it settles nothing."""
-        if self.no_ack:
+        """Have what cancelled consumers with this tag hold of the queue.
+
+        One without acknowledgements has only what they hold of a quorum queue.
+        """
+        if self.no_ack and not self.queue.is_quorum:
             return
         former = [
             held

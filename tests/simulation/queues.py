@@ -121,6 +121,11 @@ class QueueModel:
         if dropped_before or self.settings.overflow == "drop-head":
             self._drop_overflow()
         self.expire()
+        if self.is_quorum and self.settings.refuses:
+            # The channels whose last message had a way here are publishers from now on.
+            known = [channel for channel, queues in self.world.last_routes.items() if self in queues]
+            self.publishers += [channel for channel in known if channel not in self.publishers]
+            self._follow_limit()
 
     def use(self) -> None:
         self.used_at_ms = self.world.now

@@ -38,6 +38,8 @@ class World:
         self.policies: dict[str, PolicyModel] = {}
         self.operator_policies: dict[str, PolicyModel] = {}
         self.heard: dict[QueueModel, list[Delivery]] = {}
+        # The queues of the key of each channel's last message.
+        self.last_routes: dict[ChannelModel, list[QueueModel]] = {}
         self._order = order
         self._dying: deque[tuple[Copy, str]] = deque()
         self._is_dead_lettering = False
@@ -121,6 +123,8 @@ class World:
 
     def publish(self, publish: Publish, channel: ChannelModel) -> bool:
         """A message gets to its queues. Returns False if one of them refused it."""
+        message = publish.message
+        self.last_routes[channel] = list(self.topology.route(message.exchange, [message.routing_key]))
         with self.deaths_held():
             taken = [queue.accept(publish.message, channel) for queue in publish.queues if not queue.is_deleted]
         return all(taken)
