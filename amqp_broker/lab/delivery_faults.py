@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
@@ -125,7 +125,9 @@ class LateDelivery:
         queue.serve_returned()
 
 
-def effective_acks(channel: SessionChannel, deliveries: list[tuple[int, Delivery]]) -> list[tuple[int, Delivery]]:
+def effective_acks(
+    channel: SessionChannel, deliveries: Collection[tuple[int, Delivery]]
+) -> Collection[tuple[int, Delivery]]:
     """Return the acks that no rule drops. The deliveries of the others stay unacked.
 
     Rules do not drop acks for a deleted queue: it is not in the vhost any more.

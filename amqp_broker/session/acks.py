@@ -6,19 +6,21 @@ from itertools import takewhile
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
-from amqp_broker.broker.portions import WORK_MAX
+from amqp_broker.session.returning import by_consumer, portions, settled_order
 
 if TYPE_CHECKING:
-    from amqp_broker.broker.clients.client_channel import Delivery
     from amqp_broker.broker.portions import Steps
     from amqp_broker.session.channel import Channel
+    from amqp_broker.session.returning import Taken
 
 # Tags that are looked up one by one, although they may be settled. The dict is slow to walk from the front: it keeps
 # the places of those that were removed.
 LOOKED_UP_MAX: Final = 1024
 # Acks that count as one piece of work (`Session.spend`).
 ACKS_OF_WORK: Final = 4
-# Deliveries that are acked in one turn; more are acked in portions.
+# The work of an ack among many that are done in portions.
+ACK_WORK: Final = 4
+# Deliveries that are acked at once; more are acked in portions.
 ACKED_MAX: Final = 4096
 
 
@@ -37,24 +39,35 @@ def ack_up_to(channel: Channel, tag: int) -> bool:
         or channel.session.broker.faults.on_ack
     ):
         return False
-    deliveries = take_up_to(channel, tag)
-    if len(deliveries) > ACKED_MAX:
-        channel.session.work(_acking(channel, deliveries))
+    taken = take_up_to(channel, tag)
+    if len(taken) > ACKED_MAX:
+        channel.session.work(_acking(channel, taken))
     else:
-        _ack_all(channel, deliveries)
-        channel.session.spend(len(deliveries) // ACKS_OF_WORK)
+        _ack_all(channel, taken)
+        channel.session.spend(len(taken) // ACKS_OF_WORK)
     return True
 
 
-def _acking(channel: Channel, deliveries: list[tuple[int, Delivery]]) -> Steps[None]:
-    for start in range(0, len(deliveries), ACKED_MAX):
-        portion = deliveries[start : start + ACKED_MAX]
+def _acking(channel: Channel, taken: Taken) -> Steps[None]:
+    groups = yield from by_consumer(channel.session.broker, taken)
+    for portion in portions(groups.items()):
         _ack_all(channel, portion)
-        channel.session.broker.work += WORK_MAX
+        channel.session.broker.work += ACK_WORK * len(portion)
         yield
 
 
-def _ack_all(channel: Channel, deliveries: list[tuple[int, Delivery]]) -> None:
+def acking_by_consumer(channel: Channel, taken: Taken) -> Steps[None]:
+    """Settle deliveries as acked, in the order in which RabbitMQ does, in portions."""
+    broker = channel.session.broker
+    for portion in portions(settled_order((yield from by_consumer(broker, taken)))):
+        for _, delivery in portion:
+            channel.finish(delivery)
+        channel.release_prefetch(portion)
+        broker.work += ACK_WORK * len(portion)
+        yield
+
+
+def _ack_all(channel: Channel, deliveries: Taken) -> None:
     freed = channel.session.freed_consumers
     freed_before = len(freed)
     for _, (queue, consumer, position, message) in deliveries:
@@ -72,12 +85,13 @@ def _ack_all(channel: Channel, deliveries: list[tuple[int, Delivery]]) -> None:
         freed[freed_before:] = sorted(freed[freed_before:], key=attrgetter("tag"))
 
 
-def take_up_to(channel: Channel, tag: int) -> list[tuple[int, Delivery]]:
+def take_up_to(channel: Channel, tag: int) -> Taken:
     """Take the unacked deliveries up to a tag (0: all), and return them with their tags."""
     unacked = channel.unacked
     if unacked and (tag == 0 or next(reversed(unacked)) <= tag):
         channel.settled_until = max(channel.settled_until, tag)
-        taken = list(unacked.items())
+        # A copy takes less time than a list of many pairs. The dict stays the same: deadlines refer to it.
+        taken = unacked.copy().items()
         unacked.clear()
         return taken
     return [(other, unacked.pop(other)) for other in _tags_up_to(channel, tag)]

@@ -13,11 +13,11 @@ from amqp_broker.broker.observe.recorder import Recorder
 from amqp_broker.broker.portions import finished
 from amqp_broker.broker.vhost import VHost
 from amqp_broker.lab import delivery_faults
-from amqp_broker.session.acks import ack_up_to, take_up_to
+from amqp_broker.session.acks import ack_up_to, acking_by_consumer, take_up_to
 from amqp_broker.session.channel_limit import ChannelLimit
 from amqp_broker.session.confirms import send_confirms
 from amqp_broker.session.late_deliveries import settle_late
-from amqp_broker.session.returning import SETTLED_MAX, coming_back, lost_order, requeue_all, settled_order, settling
+from amqp_broker.session.returning import SETTLED_MAX, coming_back, requeue_all, settling
 
 if TYPE_CHECKING:
     from amqp_broker.amqp.content import ContentAssembly
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from amqp_broker.broker.routing.route import Route
     from amqp_broker.lab.withheld_confirms import WithheldConfirms
     from amqp_broker.session.delivery_deadlines import DeliveryDeadlines
+    from amqp_broker.session.returning import Taken
     from amqp_broker.session.session import Session
     from amqp_broker.session.transactions import Transaction
 
@@ -173,10 +174,7 @@ class Channel(ClientChannel[VHost]):
                 return
             if self.session.broker.faults.on_ack:
                 deliveries = delivery_faults.effective_acks(self, deliveries)
-            deliveries = settled_order(deliveries)
-            for _, settled in deliveries:
-                self.finish(settled)
-            self.release_prefetch(deliveries)
+            self.session.work(acking_by_consumer(self, deliveries))
             return
         delivery = self.unacked.pop(tag, None)
         if delivery is None:
@@ -206,11 +204,11 @@ class Channel(ClientChannel[VHost]):
         """Settle as rejected; basic.reject sets `has_failed`. Raise PreconditionFailed for an unknown tag."""
         deliveries = self._take(tag, multiple)
         if self.transaction is not None:
-            self.transaction.rejects.append(((requeue, has_failed), deliveries))
+            self.transaction.rejects.append(((requeue, has_failed), list(deliveries)))
             return
         self.settle_rejected(deliveries, requeue, has_failed)
 
-    def settle_rejected(self, deliveries: list[tuple[int, Delivery]], requeue: bool, has_failed: bool = False) -> None:
+    def settle_rejected(self, deliveries: Taken, requeue: bool, has_failed: bool = False) -> None:
         """Requeue deliveries, or drop or dead-letter them. The session reads on when that is done."""
         steps = settling(self, deliveries, requeue=requeue, has_failed=has_failed)
         if len(deliveries) > SETTLED_MAX:
@@ -291,7 +289,7 @@ class Channel(ClientChannel[VHost]):
             consumer.queue.rotation.suspend(consumer)
         self.session.freed_consumers.append(consumer)
 
-    def _take(self, tag: int, multiple: bool) -> list[tuple[int, Delivery]]:
+    def _take(self, tag: int, multiple: bool) -> Taken:
         """Remove a tag, or with `multiple` all up to it (0: all), from `unacked`, and return the deliveries."""
         unacked = self.unacked
         if self.duplicates is not None or (tag not in unacked and not (multiple and tag == 0)):
@@ -437,14 +435,13 @@ class Channel(ClientChannel[VHost]):
         self.session.broker.counters.channels_closed += 1
         self.session.broker.events.channel_closed(self.session, self.number)
 
-    def take_unacked(self) -> list[tuple[int, Delivery]]:
-        """Take all unacked deliveries, in the order in which they come back: the channel is lost."""
+    def take_unacked(self) -> Taken:
+        """Take all unacked deliveries: the channel is lost."""
         if self.transaction is not None:
             self.transaction.roll_back(self)
         if self.deadlines is not None:
             self.deadlines.stop()
-        is_by_tag = self.session.broker.profile.returns_by_tag
-        deliveries = lost_order(list(self.unacked.items()), is_by_tag=is_by_tag)
+        taken = self.unacked.copy().items()
         self.unacked.clear()
         self.duplicates = None
-        return deliveries
+        return taken

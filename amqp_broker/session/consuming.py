@@ -380,7 +380,7 @@ def _check_requeue(requeue: bool) -> None:
 
 def _recover(channel: Channel) -> None:
     """Requeue all that is unacked. In RabbitMQ that is no part of a transaction (rabbit_channel.erl)."""
-    deliveries, duplicates = list(channel.unacked.items()), channel.duplicates or {}
+    deliveries, duplicates = channel.unacked.copy().items(), channel.duplicates or {}
     channel.unacked.clear()
     channel.duplicates = None
     channel.release_duplicates(duplicates)

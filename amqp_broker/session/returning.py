@@ -7,12 +7,13 @@ handle_down; rabbit_quorum_queue.erl, quorum_ctag.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from itertools import groupby
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from itertools import islice
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from amqp_broker.broker.portions import WORK_MAX
+from amqp_broker.broker.portions import WORK_MAX, emptying
 
 if TYPE_CHECKING:
     from amqp_broker.amqp.message import Message
@@ -27,34 +28,40 @@ if TYPE_CHECKING:
 REJECT_WORK: Final = 8
 # Deliveries that are settled in one step; more are settled in several.
 SETTLED_MAX: Final = 1024
-
-Deliveries: TypeAlias = "list[tuple[int, Delivery]]"
-
-# Parts of a pair of tag and delivery, and of the delivery. A loop in Python would take long for all that are settled.
+# The work of looking whose delivery one is.
+PART_WORK: Final = 1
+# Parts of a pair of tag and delivery, and of the delivery.
 _DELIVERY: Final = itemgetter(1)
-_QUEUE: Final = itemgetter(0)
 _CONSUMER: Final = itemgetter(1)
 
+Deliveries: TypeAlias = "list[tuple[int, Delivery]]"
+# Deliveries by ascending tag, as a channel held them.
+Taken: TypeAlias = "Collection[tuple[int, Delivery]]"
+# The deliveries of one consumer, or of basic.get (None); and those of each.
+Group: TypeAlias = "tuple[Consumer | None, deque[tuple[int, Delivery]]]"
+Parted: TypeAlias = "dict[Consumer | None, deque[tuple[int, Delivery]]]"
 
-def settling(channel: Channel, deliveries: Deliveries, *, requeue: bool, has_failed: bool) -> Steps[None]:
+
+def settling(channel: Channel, taken: Taken, *, requeue: bool, has_failed: bool) -> Steps[None]:
     """Settle deliveries as rejected, in portions."""
-    broker, deliveries = channel.session.broker, settled_order(deliveries)
+    broker = channel.session.broker
+    groups = settled_order((yield from by_consumer(broker, taken)))
 
     def give_back(portion: Deliveries) -> Iterable[Queue]:
         return channel.give_back(portion, has_failed)
 
     if requeue:
-        for together in apart(deliveries):
+        for together in apart(groups):
             yield from _returning(broker, together, give_back, channel.serve_returned)
         return
-    for portion in portions(deliveries):
+    for portion in portions(groups):
         with broker.dead_letters_held():
             channel.give_up(portion, has_failed)
         broker.work += REJECT_WORK * len(portion)
         yield
 
 
-def coming_back(broker: Broker, channels: Iterable[Deliveries]) -> Steps[None]:
+def coming_back(broker: Broker, channels: Iterable[Taken]) -> Steps[None]:
     """Return the deliveries of lost channels, in portions. One channel follows the other."""
 
     def give_back(portion: Deliveries) -> Iterable[Queue]:
@@ -64,29 +71,33 @@ def coming_back(broker: Broker, channels: Iterable[Deliveries]) -> Steps[None]:
         for queue in queues:
             queue.serve_returned()
 
-    for deliveries in channels:
-        yield from _returning(broker, deliveries, give_back, serve)
+    for taken in channels:
+        parted = yield from by_consumer(broker, taken)
+        groups = lost_order(parted, is_by_tag=broker.profile.returns_by_tag)
+        yield from _returning(broker, groups, give_back, serve)
 
 
 def _returning(
     broker: Broker,
-    deliveries: Deliveries,
+    groups: Sequence[Group],
     give_back: Callable[[Deliveries], Iterable[Queue]],
     serve: Callable[[Iterable[Queue]], None],
 ) -> Steps[None]:
     """Give deliveries back to their queues. These serve nothing before all are back, so that the order stays."""
-    if len(deliveries) <= SETTLED_MAX:
+    count = sum(len(deliveries) for _, deliveries in groups)
+    if count <= SETTLED_MAX:
         with broker.dead_letters_held():
-            serve(give_back(deliveries))
-        broker.work += REJECT_WORK * len(deliveries)
+            for portion in portions(groups):
+                serve(give_back(portion))
+        broker.work += REJECT_WORK * count
         if broker.work >= WORK_MAX:
             yield
         return
-    queues: dict[Queue, None] = dict.fromkeys(map(_QUEUE, map(_DELIVERY, deliveries)))
+    queues = _queues_of(groups)
     for queue in queues:
         queue.hold()
     try:
-        for portion in portions(deliveries):
+        for portion in portions(groups):
             with broker.dead_letters_held():
                 give_back(portion)
             broker.work += REJECT_WORK * len(portion)
@@ -98,50 +109,81 @@ def _returning(
             serve(queues)
 
 
-def portions(deliveries: Deliveries) -> Iterator[Deliveries]:
-    """Yield deliveries in the portions in which they are settled."""
-    for start in range(0, len(deliveries), SETTLED_MAX):
-        yield deliveries[start : start + SETTLED_MAX]
+def by_consumer(broker: Broker, taken: Taken) -> Steps[Parted]:
+    """Part deliveries by their consumers, in portions."""
+    parted: Parted = {}
+    rest = iter(taken)
+    for left in range(len(taken), 0, -SETTLED_MAX):
+        portion = list(islice(rest, SETTLED_MAX))
+        consumers = set(map(_CONSUMER, map(_DELIVERY, portion)))
+        if len(consumers) == 1:
+            parted.setdefault(consumers.pop(), deque()).extend(portion)
+        else:
+            for one in portion:
+                parted.setdefault(one[1][1], deque()).append(one)
+        if left > SETTLED_MAX:
+            broker.work += PART_WORK * SETTLED_MAX
+            yield
+    return parted
 
 
-def settled_order(deliveries: list[tuple[int, Delivery]]) -> list[tuple[int, Delivery]]:
-    """Sort deliveries, given by ascending tag, as nack and recover settle them.
+def portions(groups: Iterable[Group]) -> Iterator[Deliveries]:
+    """Take deliveries out of their groups, in the portions in which they are settled."""
+    portion: Deliveries = []
+    for _, deliveries in groups:
+        while deliveries:
+            count = min(SETTLED_MAX - len(portion), len(deliveries))
+            portion += islice(iter(deliveries.popleft, None), count)
+            if len(portion) == SETTLED_MAX:
+                yield portion
+                portion = []
+    if portion:
+        yield portion
 
-    Messages from basic.get come first, then those of each consumer, by the consumers' tags.
-    """
-    if not _are_of_many(deliveries):
-        return deliveries
-    return sorted(deliveries, key=_by_consumer_tag)
+
+def settled_order(parted: Parted) -> list[Group]:
+    """Return deliveries as nack and recover settle them: those of basic.get, then of each consumer, by their tags."""
+    return sorted(parted.items(), key=_by_consumer_tag)
 
 
-def lost_order(deliveries: list[tuple[int, Delivery]], *, is_by_tag: bool) -> list[tuple[int, Delivery]]:
-    """Sort deliveries, given by ascending tag, as a lost channel returns them.
+def lost_order(parted: Parted, *, is_by_tag: bool) -> list[Group]:
+    """Return deliveries as a lost channel returns them.
 
     Consumers follow in the order of their subscriptions. Messages from basic.get come last, by the text of their tags:
     10 is before 9. With `is_by_tag` (up to 3.13), consumers and gets are sorted together by the text of their tags.
     """
-    if not _are_of_many(deliveries):
-        return deliveries
-    return sorted(deliveries, key=_by_any_tag if is_by_tag else _by_subscription)
+    gets = sorted(parted.pop(None, ()), key=_text_of_tag)
+    if is_by_tag:
+        groups: list[Group] = [*parted.items(), *((None, deque([get])) for get in gets)]
+        groups.sort(key=_by_any_tag)
+        return groups
+    return [*sorted(parted.items(), key=_by_subscription), (None, deque(gets))]
 
 
-def apart(deliveries: Deliveries) -> Iterator[Deliveries]:
+def apart(groups: Sequence[Group]) -> Iterator[Sequence[Group]]:
     """Yield deliveries in the portions in which they come back: those of one consumer after the other.
 
     After each portion, its consumer takes again, and a queue drops what is too much and what has expired. Where that
     may drop them, each delivery of basic.get, or that goes to the tail, is a portion.
     """
-    queues: set[Queue] = set(map(_QUEUE, map(_DELIVERY, deliveries)))
-    is_limited = any(queue.limits_returns for queue in queues)
-    if not is_limited and not _are_of_many(deliveries):
-        yield deliveries
-        return
-    for consumer, portion in groupby(deliveries, key=_consumer_of):
+    is_limited = any(queue.limits_returns for queue in _queues_of(groups))
+    for consumer, deliveries in groups:
         if is_limited and (consumer is None or consumer.queue.returns_to_tail):
-            for one in portion:
-                yield [one]
+            for one in emptying(deliveries):
+                yield [(consumer, deque([one]))]
         else:
-            yield list(portion)
+            yield [(consumer, deliveries)]
+
+
+def _queues_of(groups: Iterable[Group]) -> dict[Queue, None]:
+    """Return the queues of deliveries, in the order of their first ones."""
+    queues: dict[Queue, None] = {}
+    for consumer, deliveries in groups:
+        if consumer is None:
+            queues.update(dict.fromkeys(delivery[0] for _, delivery in deliveries))
+        else:
+            queues[consumer.queue] = None
+    return queues
 
 
 def requeue_all(deliveries: Iterable[tuple[int, Delivery]], *, has_failed: bool, is_lost: bool) -> Iterable[Queue]:
@@ -154,28 +196,21 @@ def requeue_all(deliveries: Iterable[tuple[int, Delivery]], *, has_failed: bool,
     return returned
 
 
-def _consumer_of(one: tuple[int, Delivery]) -> Consumer | None:
-    return one[1][1]
-
-
-def _are_of_many(deliveries: Deliveries) -> bool:
-    """Return whether not all deliveries are of the same consumer."""
-    if len(deliveries) < 2:
-        return False
-    consumers = set(map(_CONSUMER, map(_DELIVERY, deliveries)))
-    return len(consumers) > 1 or None in consumers
-
-
-def _by_consumer_tag(one: tuple[int, Delivery]) -> tuple[bool, str]:
-    consumer = one[1][1]
+def _by_consumer_tag(group: Group) -> tuple[bool, str]:
+    consumer = group[0]
     return (False, "") if consumer is None else (True, consumer.tag)
 
 
-def _by_any_tag(one: tuple[int, Delivery]) -> str:
-    consumer = one[1][1]
-    return str(one[0]) if consumer is None else consumer.tag
+def _by_any_tag(group: Group) -> str:
+    consumer, deliveries = group
+    return _text_of_tag(deliveries[0]) if consumer is None else consumer.tag
 
 
-def _by_subscription(one: tuple[int, Delivery]) -> tuple[bool, int, str]:
-    consumer = one[1][1]
-    return (True, 0, str(one[0])) if consumer is None else (False, consumer.sequence, "")
+def _by_subscription(group: Group) -> int:
+    consumer = group[0]
+    assert consumer is not None
+    return consumer.sequence
+
+
+def _text_of_tag(one: tuple[int, Delivery]) -> str:
+    return str(one[0])

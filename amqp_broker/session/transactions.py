@@ -12,8 +12,9 @@ from amqp_broker.amqp.errors import PreconditionFailed
 from amqp_broker.broker.portions import WORK_MAX, Steps, finished
 from amqp_broker.session import basic_publish
 from amqp_broker.session import channel as channels
+from amqp_broker.session.acks import acking_by_consumer
 from amqp_broker.session.basic_publish import PUBLISH_WORK
-from amqp_broker.session.returning import portions, settled_order, settling
+from amqp_broker.session.returning import settling
 
 if TYPE_CHECKING:
     from amqp_broker.amqp.message import Message
@@ -113,12 +114,7 @@ def _committing(channel: Channel, transaction: Transaction) -> Steps[bool]:
     """Do what a transaction contains; return whether the queues took all messages."""
     session = channel.session
     is_complete = yield from _publishing(channel, transaction)
-    for portion in portions(settled_order(sorted(transaction.acks, key=itemgetter(0)))):
-        for _, delivery in portion:
-            channel.finish(delivery)
-        channel.release_prefetch(portion)
-        session.broker.work += len(portion)
-        yield
+    yield from acking_by_consumer(channel, sorted(transaction.acks, key=itemgetter(0)))
     channel.release_duplicates(transaction.duplicates)
     if is_complete and session.channels.get(channel.number) is channel:
         # It leaves before the messages that come back are delivered again.

@@ -267,7 +267,7 @@ def a_commit_of_many_publishes(world: World, n: int) -> Play:
     client.send(commands.Tx.Commit())
 
 
-@row(ROWS)
+@row(ROWS, 300)
 def a_commit_of_many_acks(world: World, n: int) -> Play:
     client = world.client()
     declared(client, "q")

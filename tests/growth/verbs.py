@@ -296,7 +296,7 @@ settled_backwards("basic_ack", lambda number: Basic.Ack(delivery_tag=number))
 settled_backwards("basic_requeue", lambda number: Basic.Reject(delivery_tag=number))
 
 
-def at_once(name: str, before: Callable[[Client, int], object], *methods: base.Frame, n: int = 150) -> None:
+def at_once(name: str, before: Callable[[Client, int], object], *methods: base.Frame, n: int = 300) -> None:
     """Add a row that plays methods once, on n things."""
 
     def play(world: World, count: int) -> Play:

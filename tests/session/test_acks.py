@@ -8,7 +8,9 @@ import pytest
 from pamqp.base import Frame
 from pamqp.commands import Basic, Tx
 
-from amqp_broker.session.acks import ACKED_MAX
+from amqp_broker.broker.portions import WORK_MAX
+from amqp_broker.session.acks import ACK_WORK, ACKED_MAX
+from amqp_broker.session.returning import SETTLED_MAX
 from tests.peer import Lab, Peer, publish_bytes
 
 STREAM = {"x-queue-type": "stream"}
@@ -175,7 +177,8 @@ def test_others_are_served_while_very_many_deliveries_are_acked(arguments: dict[
     lab = Lab()
     peer = lab.connect()
     peer.declare("q", durable=True, arguments=arguments)
-    count = 3 * ACKED_MAX + 5
+    turn_max = WORK_MAX // ACK_WORK + SETTLED_MAX
+    count = 2 * turn_max + 5
     peer.send_bytes(publish_bytes("q", b"8 octets") * count)
     lab.drain()
     queue = lab.vhost.queues["q"]
@@ -184,9 +187,9 @@ def test_others_are_served_while_very_many_deliveries_are_acked(arguments: dict[
     assert len(peer.bodies()) == count
     peer.send(Basic.Ack(0, multiple=True), Basic.Qos())
     turns, left = 0, queue.unacked_count
-    assert left >= count - 2 * ACKED_MAX
+    assert left >= count - turn_max
     while lab.broker.undrained:
-        assert left - queue.unacked_count <= 2 * ACKED_MAX
+        assert left - queue.unacked_count <= turn_max
         left, turns = queue.unacked_count, turns + 1
         peer.expect_nothing()
         lab.broker.drain_on()

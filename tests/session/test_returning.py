@@ -1,13 +1,15 @@
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import pytest
 from pamqp import commands
 
 from amqp_broker.broker.clients.client_channel import Delivery
+from amqp_broker.broker.portions import WORK_MAX, finished
 from amqp_broker.broker.queues.consumer import Consumer
-from amqp_broker.session.returning import apart, lost_order, settled_order
+from amqp_broker.session.returning import SETTLED_MAX, Group, Parted, apart, by_consumer, lost_order, settled_order
 from tests.broker_parts import CollectingConsumer, new_message, new_queue
 from tests.peer import Lab
 from tests.present import present
@@ -27,21 +29,30 @@ def held(*consumers: Consumer | None) -> Deliveries:
     return [(tag, (QUEUE, one, tag, new_message(b""))) for tag, one in enumerate(consumers, 1)]
 
 
-def tags(deliveries: Deliveries) -> list[int]:
-    return [tag for tag, _ in deliveries]
+def parted(deliveries: Deliveries) -> Parted:
+    return finished(by_consumer(Lab().broker, deliveries))
+
+
+def tags(groups: Iterable[Group]) -> list[int]:
+    return [tag for _, deliveries in groups for tag, _ in deliveries]
 
 
 def test_gets_are_settled_before_the_deliveries_of_each_consumer() -> None:
     a, b = consumer("a", 2), consumer("b", 1)
-    assert tags(settled_order(held(b, a, None, b, a, None))) == [3, 6, 2, 5, 1, 4]
+    assert tags(settled_order(parted(held(b, a, None, b, a, None)))) == [3, 6, 2, 5, 1, 4]
 
 
 @pytest.mark.parametrize("order", [settled_order, lambda one: lost_order(one, is_by_tag=False)])
-def test_deliveries_of_one_consumer_keep_their_order(order: object) -> None:
-    assert callable(order)
+def test_deliveries_of_one_consumer_keep_their_order(order: Callable[[Parted], list[Group]]) -> None:
     a = consumer("a")
-    deliveries = list(reversed(held(a, a, a)))
-    assert order(deliveries) == deliveries
+    assert tags(order(parted(held(a, a, a)[::-1]))) == [3, 2, 1]
+
+
+def test_thousands_of_deliveries_are_parted_in_portions() -> None:
+    a, b, broker = consumer("a"), consumer("b"), Lab().broker
+    works = [broker.work for _ in by_consumer(broker, held(*[a, b] * SETTLED_MAX))]
+    assert len(works) == 1
+    assert 0 < works[0] < WORK_MAX
 
 
 def test_a_lost_channel_returns_deliveries_in_the_order_of_subscriptions_and_then_gets_by_the_text_of_their_tags() -> (
@@ -49,24 +60,23 @@ def test_a_lost_channel_returns_deliveries_in_the_order_of_subscriptions_and_the
 ):
     a, b = consumer("a", 2), consumer("b", 1)
     deliveries = held(a, None, b, *[None] * 8)
-    assert tags(lost_order(deliveries, is_by_tag=False)) == [3, 1, 10, 11, 2, 4, 5, 6, 7, 8, 9]
+    assert tags(lost_order(parted(deliveries), is_by_tag=False)) == [3, 1, 10, 11, 2, 4, 5, 6, 7, 8, 9]
 
 
 def test_a_lost_channel_returns_deliveries_in_the_order_of_all_tags_up_to_3_13() -> None:
     a, b = consumer("a", 2), consumer("1b", 1)
-    assert tags(lost_order(held(a, None, b, None), is_by_tag=True)) == [3, 2, 4, 1]
+    assert tags(lost_order(parted(held(a, None, b, None)), is_by_tag=True)) == [3, 2, 4, 1]
 
 
 def test_deliveries_of_one_consumer_come_back_all_at_once() -> None:
     one = consumer("a")
-    deliveries = held(one, one)
-    assert list(apart(deliveries)) == [deliveries]
+    assert [tags(portion) for portion in apart(settled_order(parted(held(one, one))))] == [[1, 2]]
 
 
 def test_deliveries_of_several_consumers_come_back_one_consumer_after_the_other() -> None:
     a, b = consumer("a"), consumer("b")
-    deliveries = held(None, None, a, a, b)
-    assert [tags(portion) for portion in apart(deliveries)] == [[1, 2], [3, 4], [5]]
+    groups = settled_order(parted(held(None, a, None, b, a)))
+    assert [tags(portion) for portion in apart(groups)] == [[1, 3], [2, 5], [4]]
 
 
 @pytest.mark.parametrize("arguments", [{}, {"x-max-priority": 3}])

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
+from itertools import chain
+from operator import itemgetter
 from typing import Any
 
 import pytest
@@ -16,8 +19,8 @@ from amqp_broker.broker.queues.queue import Queue
 from amqp_broker.broker.queues.quorum import QuorumQueue
 from amqp_broker.broker.queues.quorum_backlog import QuorumBacklog
 from amqp_broker.broker.queues.quorum_order import TwoLevels
-from amqp_broker.session import channel as channel_module
-from amqp_broker.session import returning
+from amqp_broker.session import acks, returning
+from amqp_broker.session.returning import Group, Parted
 from tests.simulation.planting import plant, replace
 
 
@@ -175,5 +178,9 @@ def what_is_dropped_at_once_dies_in_order(patch: pytest.MonkeyPatch) -> None:
 
 @plant
 def deliveries_come_back_in_the_order_of_their_tags(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(returning, "settled_order", lambda deliveries: deliveries)
-    patch.setattr(channel_module, "lost_order", lambda deliveries, *, is_by_tag: deliveries)
+    def by_tag(parted: Parted, *, is_by_tag: bool = False) -> list[Group]:
+        return [(None, deque(sorted(chain.from_iterable(parted.values()), key=itemgetter(0))))]
+
+    patch.setattr(acks, "settled_order", by_tag)
+    patch.setattr(returning, "settled_order", by_tag)
+    patch.setattr(returning, "lost_order", by_tag)
