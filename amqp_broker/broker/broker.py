@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final
@@ -157,8 +157,12 @@ class Broker:
         else:
             self.alarms.discard(resource)
         self.events.emit("alarm.set" if is_on else "alarm.cleared", node=self.node, source=resource)
+        self.do_in_batches(self._following_alarms())
+
+    def _following_alarms(self) -> Steps[None]:
         for connection in list(self.connections):
             connection.follow_alarms()
+            yield
 
     @property
     def is_paging(self) -> bool:
@@ -223,11 +227,13 @@ class Broker:
             raise ProtectedFromDeletion(
                 f"Refusing to delete virtual host '{name}' because it is protected from deletion"
             )
-        with vhost.down(f"{vhost} is deleted"):
+        with vhost.down():
             try:
+                yield from self.closing(vhost.connections, f"{vhost} is deleted")
                 yield from vhost.removing_queues()
                 yield from vhost.removing_exchanges()
             finally:
+                finished(self.closing(vhost.connections, f"{vhost} is deleted"))
                 finished(vhost.removing_queues())
                 finished(vhost.removing_exchanges())
                 if self.vhosts.get(name) is vhost:
@@ -339,6 +345,13 @@ class Broker:
             self.advice.on_connection_closed(connection)
             self.counters.connections_closed += 1
             self.events.connection_closed(connection)
+
+    def closing(self, connections: Iterable[Connection], explanation: str) -> Steps[None]:
+        """Close connections in steps, with connection.close and an explanation."""
+        for connection in list(connections):
+            if connection in self.connections:
+                connection.force_close(explanation, self.now)
+                yield
 
     def collect_counts(self) -> None:
         """Bring all counts up to date; this takes some microseconds per open channel and per route in use."""

@@ -76,8 +76,8 @@ class Users(Mapping[str, User]):
         self._undefine_permissions(user)
         # A login in progress must not find an open vhost any more.
         user.permissions.clear()
-        for connection in [connection for connection in broker.connections if connection.user is user]:
-            connection.force_close(f"user '{name}' is deleted", broker.now)
+        connections = [connection for connection in broker.connections if connection.user is user]
+        broker.do_in_batches(broker.closing(connections, f"user '{name}' is deleted"))
         self._permissions_changed()
         broker.events.emit_action("user.deleted", name=name)
 

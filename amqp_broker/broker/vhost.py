@@ -102,15 +102,10 @@ class VHost:
         )
 
     @contextmanager
-    def down(self, explanation: str | None = None) -> Iterator[None]:
-        """Close all connections with an explanation, by default RabbitMQ's, and let no others in meanwhile.
-
-        Source: rabbit_connection_tracking.erl, handle_cast (vhost_down).
-        """
+    def down(self) -> Iterator[None]:
+        """Let no connections in meanwhile; the caller closes those that are open (`Broker.closing`)."""
         was_down, self.is_down = self.is_down, True
         try:
-            for connection in list(self.connections):
-                connection.force_close(explanation or f"{self} is down", self.broker.now)
             yield
         finally:
             self.is_down = was_down

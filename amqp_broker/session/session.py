@@ -363,7 +363,7 @@ class Session(ClientConnection[VHost, Channel]):
         self.gate.discard()
         for channel in channels:
             channel.remove_consumers()
-        self.broker.do_in_batches(coming_back(self.broker, [channel.take_unacked() for channel in channels]))
+        self.broker.do_in_batches(coming_back(self.broker, [taken for channel in channels if (taken := channel.take_unacked())]))
         for channel in channels:
             channel.end()
         if self.freed_consumers:

@@ -25,10 +25,11 @@ a_connection_with_many_channels_is_lost
 a_connection_with_many_channels_is_closed
 a_full_socket_with_many_consumers
 consumers_do_not_acknowledge
-""",
-    "An alarm reaches all connections in one turn.": """
-an_alarm_beside_many_connections
-an_alarm_with_many_blocked_publishers
+DELETE /api/vhosts/%2F alone
+DELETE /api/users/guest alone
+DELETE /api/connections/username/guest alone
+DELETE /api/connections/127.0.0.1:40000%20-%3E%20127.0.0.1:5672 alone
+POST /_broker/reset alone
 """,
     "Cancelled timers are removed when they come up, three lines for each step in the heap.": """
 a_day_passes_beside_many_objects
@@ -71,13 +72,6 @@ PUT /api/queues/%2F/new
 PUT /api/queues/%2F/new-quorum
 PUT /api/exchanges/%2F/new
 definitions_are_imported
-""",
-    "The connections of a user or a vhost are closed in one turn.": """
-DELETE /api/vhosts/%2F alone
-DELETE /api/users/guest alone
-DELETE /api/connections/username/guest alone
-DELETE /api/connections/127.0.0.1:40000%20-%3E%20127.0.0.1:5672 alone
-POST /_broker/reset alone
 """,
     "Objects of which a broker has few, such as users, vhosts and parameters, are listed in one step.": """
 GET /api/overview

@@ -7,6 +7,7 @@ from pamqp import commands
 from pamqp.commands import Connection
 
 from amqp_broker.broker.admin.access import Permission, User
+from amqp_broker.broker.portions import finished
 from tests.peer import Lab, Peer
 
 
@@ -72,7 +73,9 @@ def test_the_connections_to_a_vhost_that_goes_down_are_closed(lab: Lab) -> None:
     peer, other = lab.connect(user="maria", password="secret", vhost="v"), lab.connect()
     peer.declare("q")
     peer.consume("q")
-    with lab.broker.vhosts["v"].down():
+    vhost = lab.broker.vhosts["v"]
+    with vhost.down():
+        finished(lab.broker.closing(vhost.connections, f"{vhost} is down"))
         other.declare("q")
         close = peer.expect(Connection.Close, channel=0)
         assert (close.reply_code, close.class_id, close.method_id) == (320, 0, 0)

@@ -28,7 +28,8 @@ def resetting_vhost(vhost: VHost) -> Steps[None]:
     """Do `reset_vhost` in steps."""
     broker = vhost.broker
     broker.faults.clear(vhost.name)
-    with vhost.down(REASON):
+    with vhost.down():
+        yield from broker.closing(vhost.connections, REASON)
         vhost.tracing.stop()
         vhost.tracing.stop_recording()
         yield from vhost.removing_queues()
@@ -71,8 +72,7 @@ def resetting(broker: Broker) -> Steps[None]:
     """Do `reset` in steps."""
     settings = broker.settings
     broker.faults.clear()
-    for connection in list(broker.connections):
-        connection.force_close(REASON, broker.now)
+    yield from broker.closing(broker.connections, REASON)
     for name, vhost in list(broker.vhosts.items()):
         yield from resetting_vhost(vhost)
         vhost.set_metadata(Metadata())

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
+from amqp_broker.broker.portions import Steps
 from amqp_broker.management.api.channels import channel_row, is_there
 from amqp_broker.management.api.statistics import GARBAGE_COLLECTION, RATE, Statistics
 from amqp_broker.management.documents.values import json_of_table
-from amqp_broker.management.http.answers import NO_CONTENT, bad_request, not_found
+from amqp_broker.management.http.answers import NO_CONTENT, Answer, bad_request, not_found
 from amqp_broker.management.http.auth import MANAGEMENT, MONITORING, has_tag, require_owner
 from amqp_broker.management.http.endpoint import Endpoints
 from amqp_broker.management.http.listing import ListQuery, listed
@@ -147,8 +148,7 @@ def one(request: Request) -> dict[str, Any]:
 @endpoints.on("DELETE /api/connections/{name}", tag=MANAGEMENT)
 def close(request: Request) -> Any:
     """Close a connection; the header `X-Reason` is the reason that its client gets."""
-    _close(request, _connection(request))
-    return NO_CONTENT
+    return _closing(request, [_connection(request)])
 
 
 @endpoints.on("GET /api/connections/{name}/channels", tag=MANAGEMENT, query=ListQuery)
@@ -188,11 +188,10 @@ def of_user(request: Request) -> Any:
 @endpoints.on("DELETE /api/connections/username/{user}", tag=MANAGEMENT)
 def close_of_user(request: Request) -> Any:
     """Close all connections of a user."""
-    for connection in _of_user(request):
-        _close(request, connection)
-    return NO_CONTENT
+    return _closing(request, _of_user(request))
 
 
-def _close(request: Request, connection: Connection) -> None:
+def _closing(request: Request, connections: list[Connection]) -> Steps[Answer]:
     reason = request.headers.get("x-reason") or CLOSED
-    connection.force_close(reason[:REASON_BYTES_MAX], request.node.now())
+    yield from request.broker.closing(connections, reason[:REASON_BYTES_MAX])
+    return NO_CONTENT

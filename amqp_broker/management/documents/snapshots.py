@@ -232,12 +232,19 @@ def restoring(broker: Broker, document: Any, vhost_name: str, *, clear: bool = F
     is_new = vhost is None
     if vhost is not None and vhost.is_down:
         raise SnapshotError(f"vhost '{vhost_name}' is being deleted or restored")
-    if vhost is not None and not clear and not is_empty(vhost):
-        raise NotEmpty(f"vhost '{vhost_name}' is not empty")
+    if vhost is not None and not clear:
+        _check_empty(vhost)
     vhost = broker.add_vhost(vhost_name)
     try:
         with vhost.down():
+            # RabbitMQ's text (rabbit_connection_tracking.erl, handle_cast: vhost_down).
+            yield from broker.closing(vhost.connections, f"{vhost} is down")
+            if not clear:
+                # A client may have declared something meanwhile.
+                _check_empty(vhost)
             yield from _replacing(vhost, snapshot, built, clear=clear and not is_new)
+    except NotEmpty:
+        raise
     except (DefinitionsError, SnapshotError) as error:
         text = str(error)
         if is_new and broker.vhosts.get(vhost_name) is vhost:
@@ -246,6 +253,11 @@ def restoring(broker: Broker, document: Any, vhost_name: str, *, clear: bool = F
             text += f"; vhost '{vhost_name}' has only a part of the snapshot"
         raise SnapshotError(text) from None
     return is_new
+
+
+def _check_empty(vhost: VHost) -> None:
+    if not is_empty(vhost):
+        raise NotEmpty(f"vhost '{vhost.name}' is not empty")
 
 
 def _replacing(vhost: VHost, snapshot: Snapshot, built: Iterator[Message], *, clear: bool) -> Steps[None]:
