@@ -380,7 +380,7 @@ class SpecialMessage(NumberedMessage):
         return special
 
     @classmethod
-    def anew(cls, message: Message, properties: Properties) -> SpecialMessage:
+    def rebuilt(cls, message: Message, properties: Properties) -> SpecialMessage:
         """Return a copy to publish again, whose expiration is read from `properties`, its own.
 
         A queue or a journal keeps the deadline of a message there, but not its time to live elsewhere.

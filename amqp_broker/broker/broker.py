@@ -221,7 +221,10 @@ class Broker:
         finished(self.deleting_vhost(name))
 
     def deleting_vhost(self, name: str) -> Steps[None]:
-        """Do `delete_vhost` in steps; the vhost is there, but lets nothing in, until the last. If given up, it ends."""
+        """Delete a vhost in steps. It refuses clients from the first step on and is removed by the last.
+
+        If the caller stops early, the rest is done at once.
+        """
         vhost = self.vhost(name)
         if vhost.metadata.is_protected_from_deletion:
             raise ProtectedFromDeletion(

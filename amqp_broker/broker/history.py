@@ -1,7 +1,7 @@
 """The history of an object's counts: samples, for rates and charts.
 
-Each object bears its own history, which so ends with the object. Nothing else refers to a history: weak references to
-compiled objects are not cleared.
+Each object owns its history, and both are freed together. Nothing else refers to a history: weak references to compiled
+objects are not cleared.
 Source: RabbitMQ, "Management Plugin", sample_retention_policies.
 """
 

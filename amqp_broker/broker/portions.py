@@ -42,7 +42,7 @@ def finished(steps: Steps[T]) -> T:
             return result
 
 
-def emptying(items: deque[T]) -> Iterator[T]:
+def popping(items: deque[T]) -> Iterator[T]:
     """Take out the items one by one, and yield each.
 
     Freeing thousands of objects takes milliseconds, so each is freed in the step that is done with it.

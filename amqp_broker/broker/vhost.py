@@ -20,7 +20,7 @@ from amqp_broker.broker.exchanges.exchange import Binding, Destination, DirectEx
 from amqp_broker.broker.exchanges.types import EXCHANGE_TYPES, exchange_type
 from amqp_broker.broker.observe.message_trace import TRACE_EXCHANGE, MessageTrace
 from amqp_broker.broker.observe.tracing import Tracing
-from amqp_broker.broker.portions import Steps, emptying
+from amqp_broker.broker.portions import Steps, popping
 from amqp_broker.broker.queues import arguments
 from amqp_broker.broker.queues.ownership import check_owner
 from amqp_broker.broker.queues.queue import Queue, QueueDeclaration
@@ -113,7 +113,7 @@ class VHost:
     def removing_queues(self) -> Steps[None]:
         """Remove all queues in steps, also those that are declared meanwhile."""
         while self.queues:
-            for queue in emptying(deque(self.queues.values())):
+            for queue in popping(deque(self.queues.values())):
                 # An auto-delete queue may have gone with its last consumer.
                 if not queue.is_deleted:
                     yield from self.deletions.of_queue(queue)
@@ -123,7 +123,7 @@ class VHost:
     def removing_exchanges(self) -> Steps[None]:
         """Remove all exchanges but the default one in steps."""
         while len(self.exchanges) > 1:
-            for exchange in emptying(deque(self.exchanges.values())):
+            for exchange in popping(deque(self.exchanges.values())):
                 # An auto-delete exchange may have gone with another.
                 if exchange is not self.default_exchange and not exchange.is_deleted:
                     yield from self.deletions.of_exchange(exchange)

@@ -91,7 +91,7 @@ class ChannelPair:
             return
         else:
             self._ask(method, now)
-        is_translated = self.connection.book.names.translate(method)
+        is_translated = self.connection.state.names.translate(method)
         # The local broker gets with ack, so that a wrong message can be requeued.
         if isinstance(method, commands.Basic.Get) and method.no_ack:
             method.no_ack, is_translated = False, True
@@ -124,7 +124,7 @@ class ChannelPair:
         if isinstance(method, (commands.Basic.Consume, commands.Queue.Purge, *_DELETING)):
             self.connection.vhost_changed(now)
         if isinstance(method, _DELETING):
-            self.connection.book.deleted_ms[self.connection.vhost] = now
+            self.connection.state.deleted_ms[self.connection.vhost] = now
         if method.synchronous and not getattr(method, "nowait", False):
             for side in self.sides:
                 side.asked.append(asked)
@@ -163,7 +163,7 @@ class ChannelPair:
             how = deliveries.REQUEUE if method.requeue else deliveries.NACK
         asked = method_facts.show(Received(self.number, method))
         for one in tags:
-            self.connection.book.deliveries.settle(self.unacked.pop(one), self, how, now, asked)
+            self.connection.state.deliveries.settle(self.unacked.pop(one), self, how, now, asked)
         return True
 
     def _close_ok(self) -> None:
@@ -215,16 +215,16 @@ class ChannelPair:
         consumer = self.sides[side].consumers.get(said.method.consumer_tag)
         if consumer is None:
             return
-        book = self.connection.book
-        copies = book.deliveries.copies(self.connection.vhost, consumer.queue, said)
+        state = self.connection.state
+        copies = state.deliveries.copies(self.connection.vhost, consumer.queue, said)
         if side == UPSTREAM:
             if not consumer.no_ack:
                 self.unacked[said.method.delivery_tag] = copies
-            book.deliveries.on_upstream(copies, self, said, consumer.asked, now)
+            state.deliveries.on_upstream(copies, self, said, consumer.asked, now)
         else:
             if not consumer.no_ack:
                 self.held[said.method.delivery_tag] = copies
-            book.deliveries.on_local(copies, self, said, consumer.asked, now, not consumer.no_ack)
+            state.deliveries.on_local(copies, self, said, consumer.asked, now, not consumer.no_ack)
 
     def _confirm(self, side: int, said: Received, now: int) -> None:
         unconfirmed, tag = self.sides[side].unconfirmed, said.method.delivery_tag
@@ -250,7 +250,7 @@ class ChannelPair:
         method, own = said.method, self.sides[side]
         asked: ClientRequest | None
         if side == LOCAL and isinstance(method, (commands.Queue.DeclareOk, commands.Exchange.DeclareOk)) and own.asked:
-            self.connection.book.remember(self.connection.vhost, declared(own.asked[0].method))
+            self.connection.state.remember(self.connection.vhost, declared(own.asked[0].method))
         if isinstance(method, (commands.Channel.Close, commands.Channel.Flow)):
             asked = self._asked_for(said)
         else:
@@ -289,8 +289,8 @@ class ChannelPair:
 
     def compare(self, upstream: Answer, local: Answer | None) -> None:
         """Compare two answers; `local` is None if the local broker gave none."""
-        book = self.connection.book
-        book.report.compared_count += 1
+        state = self.connection.state
+        state.report.compared_count += 1
         kinds = {type(answer.said.method) for answer in (upstream, local) if answer is not None}
         if local is not None and kinds <= {commands.Basic.GetOk, commands.Basic.GetEmpty}:
             gets.compare(self, upstream, local)
@@ -298,13 +298,13 @@ class ChannelPair:
         if local is not None and len(kinds) == 1:
             self._pair_names(upstream.said.method, local.said.method)
             with_counts = self.is_quiet(upstream.asked)
-            if method_facts.facts(upstream.said, book.names, with_counts) == method_facts.facts(
-                local.said, book.names, with_counts
+            if method_facts.facts(upstream.said, state.names, with_counts) == method_facts.facts(
+                local.said, state.names, with_counts
             ):
                 return
         if local is not None and self._is_vanishing(upstream):
             if not isinstance(upstream.said.method, commands.Channel.Close):
-                book.report.note(f"connection {self.connection.number}, channel {self.number}: {VANISHED}")
+                state.report.note(f"connection {self.connection.number}, channel {self.number}: {VANISHED}")
                 self.lose()
             return
         is_lost = commands.Channel.Close in kinds and not isinstance(upstream.said.method, commands.Channel.Close)
@@ -314,18 +314,18 @@ class ChannelPair:
 
     def _is_vanishing(self, upstream: Answer) -> bool:
         """Return whether this is a passive declare of an object that may be auto-deleting right now."""
-        asked, book = upstream.asked, self.connection.book
+        asked, state = upstream.asked, self.connection.state
         if asked is None or not getattr(asked.method, "passive", False):
             return False
-        if (self.connection.vhost, declared(asked.method)) not in book.declared:
+        if (self.connection.vhost, declared(asked.method)) not in state.declared:
             return False
-        return asked.at_ms - self.connection.book.deleted_ms.get(self.connection.vhost, 0) < QUIET_MS
+        return asked.at_ms - self.connection.state.deleted_ms.get(self.connection.vhost, 0) < QUIET_MS
 
     def _pair_names(self, upstream: Any, local: Any) -> None:
         for field_name in ("queue", "consumer_tag"):
             name, of_local = getattr(upstream, field_name, ""), getattr(local, field_name, "")
             if name and of_local and method_facts.is_generated(name) and method_facts.is_generated(of_local):
-                self.connection.book.names.pair(name, of_local)
+                self.connection.state.names.pair(name, of_local)
 
     def is_quiet(self, asked: ClientRequest | None) -> bool:
         return asked is not None and asked.at_ms - self.connection.vhost_changed_ms >= QUIET_MS
@@ -416,7 +416,7 @@ class ChannelPair:
         """The local broker has requeued its unsettled deliveries."""
         held, self.held = self.held, {}
         for tag, copies in held.items():
-            self.connection.book.deliveries.forget_held(copies, Held(self, tag))
+            self.connection.state.deliveries.forget_held(copies, Held(self, tag))
 
     def _forget_all(self) -> None:
         """Both brokers have requeued their unsettled deliveries."""

@@ -40,17 +40,17 @@ _HANDSHAKE: Final = (
 class Stage(Protocol):
     """Prepares the local broker for the users and vhosts that the upstream has accepted."""
 
-    def let_in(self, connection: ConnectionPair, user: str) -> None:
+    def accept_next_login(self, connection: ConnectionPair, user: str) -> None:
         """Make the next login on this connection that of `user`."""
         ...
 
-    def furnish(self, connection: ConnectionPair, user: str, vhost: str) -> None:
+    def create_missing(self, connection: ConnectionPair, user: str, vhost: str) -> None:
         """Create the vhost if it is missing, and give the user all permissions in it."""
         ...
 
 
 @dataclass
-class Book:
+class ComparisonState:
     """State that all connections of a run share."""
 
     report: DifferenceReport
@@ -77,8 +77,8 @@ class Book:
 class ConnectionPair:
     """The comparison of one connection; `is_over` once the client or the upstream has disconnected."""
 
-    def __init__(self, book: Book, stage: Stage, number: int) -> None:
-        self.book = book
+    def __init__(self, state: ComparisonState, stage: Stage, number: int) -> None:
+        self.state = state
         self.stage = stage
         self.number = number
         self.client = ""
@@ -94,7 +94,7 @@ class ConnectionPair:
         self.is_open = False
         self.is_over = False
         # The upstream has sent close or close-ok.
-        self.has_said_goodbye = False
+        self.close_seen = False
         # The local broker has closed the connection, and the upstream has not.
         self.is_lost = False
         self._now = 0
@@ -203,7 +203,7 @@ class ConnectionPair:
     def play_content(self, frame: Frame) -> None:
         """Play a content frame: a header with the local broker's names, a body cut to the local frame size."""
         if frame.kind == FRAME_HEADER:
-            payload = self.book.names.translate_header(frame.payload)
+            payload = self.state.names.translate_header(frame.payload)
             if payload is not frame.payload:
                 self.play(FRAME.pack(FRAME_HEADER, frame.channel, len(payload)) + payload + FRAME_END_BYTE)
                 return
@@ -233,7 +233,7 @@ class ConnectionPair:
         for frame, method in self._kept:
             if isinstance(method, commands.Connection.StartOk):
                 self._read_start_ok(method)
-                self.stage.let_in(self, self.user)
+                self.stage.accept_next_login(self, self.user)
                 self.play(frame.octets)
         self._kept = [one for one in self._kept if not isinstance(one[1], _HANDSHAKE[:2])]
 
@@ -251,7 +251,7 @@ class ConnectionPair:
                 self._play_tune_ok(method)
             elif isinstance(method, commands.Connection.Open):
                 self.vhost = method.virtual_host
-                self.stage.furnish(self, self.user, self.vhost)
+                self.stage.create_missing(self, self.user, self.vhost)
                 self._last_asked[method.index] = ClientRequest(method, self._now)
                 self.play(frame.octets)
             else:
@@ -305,14 +305,14 @@ class ConnectionPair:
                 self._local_frame_max, self._local_channel_max = method.frame_max, method.channel_max
         elif isinstance(method, commands.Connection.Close):
             if side == UPSTREAM:
-                self.has_said_goodbye = True
+                self.close_seen = True
                 self._release()
             self._on_close(side, Answer(said, self._asked_for(method), self._now))
         elif isinstance(method, (commands.Connection.OpenOk, commands.Connection.CloseOk)):
             if side == UPSTREAM and isinstance(method, commands.Connection.OpenOk):
                 self._on_open_ok()
             elif side == UPSTREAM:
-                self.has_said_goodbye = True
+                self.close_seen = True
             self._on_answer(side, Answer(said, self._asked_for(method), self._now))
 
     def _asked_for(self, method: Any) -> ClientRequest | None:
@@ -328,9 +328,9 @@ class ConnectionPair:
             self._closes[side] = answer
             return
         self._closes[1 - side] = None
-        self.book.report.compared_count += 1
+        self.state.report.compared_count += 1
         upstream, local = (answer, other) if side == UPSTREAM else (other, answer)
-        names = self.book.names
+        names = self.state.names
         if method_facts.facts(upstream.said, names) != method_facts.facts(local.said, names):
             self._tell(upstream, local)
 
@@ -338,7 +338,7 @@ class ConnectionPair:
         self._answers[side].append(answer)
         while self._answers[UPSTREAM] and self._answers[LOCAL]:
             upstream, local = self._answers[UPSTREAM].pop(0), self._answers[LOCAL].pop(0)
-            self.book.report.compared_count += 1
+            self.state.report.compared_count += 1
             if type(upstream.said.method) is not type(local.said.method):
                 self._tell(upstream, local)
 
@@ -366,7 +366,7 @@ class ConnectionPair:
         self.is_over = True
         if self.is_open:
             self.vhost_changed(now)
-            self.book.deleted_ms[self.vhost] = now
+            self.state.deleted_ms[self.vhost] = now
 
     def tick(self, now: int) -> None:
         """Report answers that have waited too long for their counterpart."""
@@ -394,11 +394,11 @@ class ConnectionPair:
 
     @property
     def vhost_changed_ms(self) -> int:
-        return self.book.changed_ms.get(self.vhost, 0)
+        return self.state.changed_ms.get(self.vhost, 0)
 
     def vhost_changed(self, now: int) -> None:
         """Note that message counts in this vhost may have changed."""
-        self.book.changed_ms[self.vhost] = now
+        self.state.changed_ms[self.vhost] = now
 
     def _tell(self, upstream: Answer | None, local: Answer | None) -> None:
         answer = upstream or local
@@ -415,7 +415,7 @@ class ConnectionPair:
         self.report(0, asked, method_facts.show(upstream.said if upstream else None), said, note)
 
     def report(self, channel: int, asked: str, upstream: str, local: str, note: str = "") -> None:
-        self.book.report.add(Difference(self.number, self.client, channel, asked, upstream, local, note))
+        self.state.report.add(Difference(self.number, self.client, channel, asked, upstream, local, note))
 
 
 def user_of(mechanism: str, response: bytes) -> str:

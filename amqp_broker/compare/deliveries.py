@@ -90,7 +90,7 @@ class Copies:
     # How often a redelivered message is delivered depends on its consumers, so it is not compared.
     was_redelivered: bool = False
     # The missing delivery has been reported.
-    was_told: bool = False
+    is_reported: bool = False
 
     @property
     def is_done(self) -> bool:
@@ -208,11 +208,11 @@ class Deliveries:
         for copies in list(self._copies.values()):
             for upstream, local in self._overdue(copies, since):
                 if not copies.was_redelivered:
-                    copies.was_told = True
+                    copies.is_reported = True
                     _tell(upstream, local)
             while copies.settles and copies.settles[0].at_ms <= since:
                 settle = copies.settles.popleft()
-                if not copies.was_told:
+                if not copies.is_reported:
                     settle.place.report(settle.asked, "accepted it", "has not delivered this message")
             self.forget_if_done(copies)
 
@@ -235,10 +235,10 @@ class Deliveries:
 
 
 def _tell(upstream: Handed | None, local: Handed | None) -> None:
-    told = upstream or local
-    assert told is not None, "one of the brokers has delivered it"
-    told.place.report(
-        told.asked,
+    copy = upstream or local
+    assert copy is not None, "one of the brokers has delivered it"
+    copy.place.report(
+        copy.asked,
         method_facts.show(upstream.said) if upstream else "has not delivered this message",
         method_facts.show(local.said) if local else "has not delivered this message",
     )

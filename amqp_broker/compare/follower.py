@@ -37,7 +37,7 @@ class Follower:
         self.session = Session(server.broker, server.cycle.dirty, LOCALHOST, 0, LOCALHOST, port, server.clock.now())
         server.transports[self.session] = self
 
-    def let_in(self, user: User) -> None:
+    def accept_next_login(self, user: User) -> None:
         self.session.internal_user = user
 
     def play(self, octets: bytes) -> None:

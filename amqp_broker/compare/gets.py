@@ -24,31 +24,31 @@ SEARCH_MAX: Final = 200
 
 
 def compare(channel: ChannelPair, upstream: Answer, local: Answer) -> None:
-    book, asked = channel.connection.book, upstream.asked
+    state, asked = channel.connection.state, upstream.asked
     assert asked is not None, "a get-ok answers a get"
     got, of_local = upstream.said, local.said
     copies = None
     if isinstance(got.method, commands.Basic.GetOk):
-        copies = book.deliveries.copies(channel.connection.vhost, asked.queue, got)
+        copies = state.deliveries.copies(channel.connection.vhost, asked.queue, got)
         channel.unacked[tag_of(got)] = copies
-        book.deliveries.on_upstream(copies, channel, got, asked.text, upstream.at_ms)
+        state.deliveries.on_upstream(copies, channel, got, asked.text, upstream.at_ms)
     elif isinstance(of_local.method, commands.Basic.GetOk) and channel.is_quiet(asked):
         channel.tell(upstream, local)
     if isinstance(of_local.method, commands.Basic.GetOk):
         tag = tag_of(of_local)
-        found = book.deliveries.copies(channel.connection.vhost, asked.queue, of_local)
+        found = state.deliveries.copies(channel.connection.vhost, asked.queue, of_local)
         if found is copies:
             channel.held[tag] = found
-            book.deliveries.on_local(found, channel, of_local, asked.text, local.at_ms, True)
+            state.deliveries.on_local(found, channel, of_local, asked.text, local.at_ms, True)
         elif copies is None:
-            book.deliveries.forget_if_done(found)
+            state.deliveries.forget_if_done(found)
             channel.settle(tag, deliveries.REQUEUE)
         else:
-            book.deliveries.forget_if_done(found)
+            state.deliveries.forget_if_done(found)
             _look_further(channel, Search(copies, asked, [tag]))
     if copies is not None and asked.method.no_ack:
         channel.unacked.pop(got.method.delivery_tag, None)
-        book.deliveries.settle(copies, channel, deliveries.ACK, upstream.at_ms, asked.text)
+        state.deliveries.settle(copies, channel, deliveries.ACK, upstream.at_ms, asked.text)
 
 
 def _look_further(channel: ChannelPair, search: Search) -> None:
@@ -57,22 +57,22 @@ def _look_further(channel: ChannelPair, search: Search) -> None:
     get.no_ack = False
     asked = ClientRequest(get, search.asked.at_ms, search.asked.queue, search)
     channel.sides[LOCAL].asked.append(asked)
-    channel.connection.book.names.translate(get)
+    channel.connection.state.names.translate(get)
     channel.play(method_frame(channel.number, encode_method(get)))
 
 
 def on_found(channel: ChannelPair, search: Search, said: Received, now: int) -> None:
-    book = channel.connection.book
+    state = channel.connection.state
     is_found = False
     if isinstance(said.method, commands.Basic.GetOk):
         tag = tag_of(said)
-        found = book.deliveries.copies(channel.connection.vhost, search.asked.queue, said)
+        found = state.deliveries.copies(channel.connection.vhost, search.asked.queue, said)
         is_found = found is search.copies
         if is_found:
             channel.held[tag] = found
-            book.deliveries.on_local(found, channel, said, search.asked.text, now, True)
+            state.deliveries.on_local(found, channel, said, search.asked.text, now, True)
         else:
-            book.deliveries.forget_if_done(found)
+            state.deliveries.forget_if_done(found)
             search.others.append(tag)
             if len(search.others) < SEARCH_MAX:
                 _look_further(channel, search)

@@ -10,7 +10,7 @@ import contextlib
 from typing import TYPE_CHECKING, Final
 
 from amqp_broker.broker.admin.access import Permission, User
-from amqp_broker.compare.connection_pair import PATIENCE_MS, Book, ConnectionPair
+from amqp_broker.compare.connection_pair import PATIENCE_MS, ComparisonState, ConnectionPair
 from amqp_broker.compare.difference_report import DifferenceReport
 from amqp_broker.compare.follower import Follower
 from amqp_broker.compare.upstream import secured
@@ -34,7 +34,7 @@ class Proxy:
         self.uri = uri
         self.server = server
         self.report = report
-        self.book = Book(report)
+        self.state = ComparisonState(report)
         self.port = 0
         self.links: dict[ConnectionPair, Link] = {}
         self._context, self._server_name = secured(uri)
@@ -63,13 +63,13 @@ class Proxy:
         now = self.server.clock.real_now()
         for connection in list(self.links):
             connection.tick(now)
-        self.book.deliveries.tick(now, PATIENCE_MS)
+        self.state.deliveries.tick(now, PATIENCE_MS)
         self.pump()
         self._ticker = asyncio.get_running_loop().call_later(TICK_S, self._tick)
 
     def _end_ticks(self) -> None:
         """Report all answers that only one broker has given, however recent."""
-        self.book.deliveries.tick(self.server.clock.real_now() + PATIENCE_MS, 0)
+        self.state.deliveries.tick(self.server.clock.real_now() + PATIENCE_MS, 0)
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         # Our own task: asyncio would complain about cancelled tasks of its own.
@@ -138,10 +138,10 @@ class Proxy:
 
     # connection_pair.Stage
 
-    def let_in(self, connection: ConnectionPair, user: str) -> None:
-        self.links[connection].follower.let_in(self._user(user))
+    def accept_next_login(self, connection: ConnectionPair, user: str) -> None:
+        self.links[connection].follower.accept_next_login(self._user(user))
 
-    def furnish(self, connection: ConnectionPair, user: str, vhost: str) -> None:
+    def create_missing(self, connection: ConnectionPair, user: str, vhost: str) -> None:
         broker = self.server.broker
         broker.add_vhost(vhost)
         there = self._user(user)
@@ -163,7 +163,7 @@ class Link:
         self.proxy = proxy
         self.client = client
         self.upstream = upstream
-        self.connection = ConnectionPair(proxy.book, proxy, number)
+        self.connection = ConnectionPair(proxy.state, proxy, number)
         self.follower = Follower(proxy.server, self.connection, proxy.pump_soon)
         for _, writer in (client, upstream):
             writer.transport.set_write_buffer_limits(WRITE_BUFFER_BYTES_HIGH)
@@ -175,7 +175,7 @@ class Link:
         back = asyncio.create_task(self._carry(self.upstream[0], self.client[1], connection.from_upstream, True))
         try:
             done, _ = await asyncio.wait((there, back), return_when=asyncio.FIRST_COMPLETED)
-            if back in done and there not in done and connection.is_open and not connection.has_said_goodbye:
+            if back in done and there not in done and connection.is_open and not connection.close_seen:
                 self.proxy.report.note(f"connection {connection.number}: the upstream closed the socket without notice")
         finally:
             there.cancel()

@@ -106,9 +106,9 @@ def crowded(files: Iterable[DataFile], target_bytes: int) -> list[str]:
 def schema_of(fields: Sequence[Field]) -> Schema:
     from deltalake import Schema
 
-    columns = [*fields, Field(PARTITION, "date", "")]
-    told = [{"name": field.name, "type": _TYPES[field.type], "nullable": True, "metadata": {}} for field in columns]
-    return Schema.from_json(json.dumps({"type": "struct", "fields": told}))
+    every = [*fields, Field(PARTITION, "date", "")]
+    columns = [{"name": field.name, "type": _TYPES[field.type], "nullable": True, "metadata": {}} for field in every]
+    return Schema.from_json(json.dumps({"type": "struct", "fields": columns}))
 
 
 class LakeTable:
@@ -178,10 +178,10 @@ class LakeTable:
     def _files(self, table: DeltaTable) -> list[DataFile]:
         import pyarrow
 
-        told = pyarrow.table(table.get_add_actions(flatten=True)).to_pylist()
+        rows = pyarrow.table(table.get_add_actions(flatten=True)).to_pylist()
         return sorted(
             DataFile(row["path"], str(row[f"partition.{PARTITION}"]), row["size_bytes"], row["num_records"] or 0)
-            for row in told
+            for row in rows
         )
 
     # Writing
@@ -274,10 +274,10 @@ class LakeTable:
 
         self.check_owner(queue, owner)
         if self.owner(queue) is None:
-            told = {OWNER_PROPERTY + queue: json.dumps(owner)}
+            properties = {OWNER_PROPERTY + queue: json.dumps(owner)}
             # Another process may be faster.
             with suppress(CommitFailedError):
-                self.opened().alter.set_table_properties(told, raise_if_not_exists=False)
+                self.opened().alter.set_table_properties(properties, raise_if_not_exists=False)
             self.check_owner(queue, owner)
 
     def check_owner(self, queue: str, owner: Owner) -> None:
@@ -306,8 +306,8 @@ class LakeTable:
                 filters = None if date_ is None else [(PARTITION, "=", date_)]
                 # Another process has joined the same files.
                 with suppress(CommitFailedError):
-                    told = table.optimize.compact(partition_filters=filters, target_size=target)
-                    joined += int(told["numFilesRemoved"])
+                    metrics = table.optimize.compact(partition_filters=filters, target_size=target)
+                    joined += int(metrics["numFilesRemoved"])
         return joined
 
     def vacuum(self, keep_hours: int = KEEP_HOURS, *, is_full: bool = True) -> int:

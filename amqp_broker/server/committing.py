@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 COMMIT_DELAY_S: Final = 0.005
 # Longest wait for publishers and consumers; the timers of the loop have milliseconds.
 PATIENCE_S: Final = 0.001
-# Commits without a wait for consumers after one that was in vain.
-DISTRUST: Final = 16
+# After a wait that did not help, this many commits do not wait.
+WAITS_SKIPPED: Final = 16
 # Size of a batch from which its commit costs more than the waits for the disk.
 LARGE_BATCH_BYTES: Final = 256 * 1024
 # Octets waiting for the commit in flight at which publishers wait as well: a few milliseconds of work.
@@ -84,7 +84,7 @@ class Committing:
         self._wait: asyncio.TimerHandle | None = None
         self._is_patient = True
         # The number of commits that wait for nothing, because the last wait was in vain.
-        self._distrust = 0
+        self._waits_to_skip = 0
         # Clients wait for the commit in flight.
         self._is_awaited = False
         # The journal's count of octets when some messages were confirmed and others were left for the next commit: a
@@ -113,7 +113,7 @@ class Committing:
                 self._commit_later()
             else:
                 self._commit()
-        elif self._is_patient and not self._distrust and self._is_worth_waiting():
+        elif self._is_patient and not self._waits_to_skip and self._is_worth_waiting():
             if self._wait is None:
                 self._wait = self._loop.call_later(PATIENCE_S, self._lose_patience)
         elif self._is_polled:
@@ -129,7 +129,7 @@ class Committing:
     def _lose_patience(self) -> None:
         self._wait = None
         self._is_patient = False
-        self._distrust = DISTRUST
+        self._waits_to_skip = WAITS_SKIPPED
         self.check()
 
     def _poll(self) -> None:
@@ -157,8 +157,8 @@ class Committing:
 
     def _commit(self) -> None:
         self._end_wait()
-        if self._distrust:
-            self._distrust -= 1
+        if self._waits_to_skip:
+            self._waits_to_skip -= 1
         self._is_overdue = False
         self._is_awaited = bool(self._broker.awaiting_commit)
         self._store.commit()

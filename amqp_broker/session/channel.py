@@ -121,7 +121,7 @@ class Channel(ClientChannel[VHost]):
         self.session.spend(queues * (1 + len(content) // DELIVERED_BYTES))
 
     def _publish_recorded(self, route: Route, content: bytes, traits: Traits) -> None:
-        """Publish a message of which a recorder is to learn."""
+        """Publish a message, and report it to the recorder."""
         recorder = self.vhost.trace
         assert isinstance(recorder, Recorder)
         message = recorder.publish(route, self, content, traits.is_persistent)

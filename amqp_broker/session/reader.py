@@ -36,7 +36,7 @@ logger = logging.getLogger("amqp_broker.session")
 # Most bytes of an incomplete frame that `take_partial_frame` gives out.
 PARTIAL_FRAME_BYTES_MAX: Final = 256 * 1024
 
-# While a publish is held or a method works, no number of pending bytes completes a frame.
+# `_needed_bytes` while reading is on hold: more than can ever be pending.
 HELD_BYTES: Final = 1 << 62
 
 FRAMES: Final = Input.FRAMES

@@ -13,7 +13,7 @@ from itertools import islice
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from amqp_broker.broker.portions import WORK_MAX, emptying
+from amqp_broker.broker.portions import WORK_MAX, popping
 
 if TYPE_CHECKING:
     from amqp_broker.amqp.message import Message
@@ -71,7 +71,7 @@ def coming_back(broker: Broker, channels: Iterable[Taken]) -> Steps[None]:
         for queue in queues:
             queue.serve_returned()
 
-    for taken in channels:
+    for taken in filter(None, channels):
         parted = yield from by_consumer(broker, taken)
         groups = lost_order(parted, is_by_tag=broker.profile.returns_by_tag)
         yield from _returning(broker, groups, give_back, serve)
@@ -142,7 +142,10 @@ def portions(groups: Iterable[Group]) -> Iterator[Deliveries]:
 
 
 def settled_order(parted: Parted) -> list[Group]:
-    """Return deliveries as nack and recover settle them: those of basic.get, then of each consumer, by their tags."""
+    """Return deliveries as nack and recover settle them.
+
+    Those of basic.get come first, then those of each consumer, by the consumers' tags.
+    """
     return sorted(parted.items(), key=_by_consumer_tag)
 
 
@@ -169,7 +172,7 @@ def apart(groups: Sequence[Group]) -> Iterator[Sequence[Group]]:
     is_limited = any(queue.limits_returns for queue in _queues_of(groups))
     for consumer, deliveries in groups:
         if is_limited and (consumer is None or consumer.queue.returns_to_tail):
-            for one in emptying(deliveries):
+            for one in popping(deliveries):
                 yield [(consumer, deque([one]))]
         else:
             yield [(consumer, deliveries)]

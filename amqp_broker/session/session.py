@@ -115,8 +115,8 @@ class Session(ClientConnection[VHost, Channel]):
         self.is_working = False
         # Its first steps are done in the read that asks for it.
         self._is_beginning = False
-        # An alarm or a fault blocks it, of which clients with the capability were notified.
-        self._is_announced = False
+        # connection.blocked was sent, or would have been to a client with the capability.
+        self._has_sent_blocked = False
         self.ack_timeouts: AckTimeouts | None = None
         self.heartbeats: Heartbeats | None = None
         # Larger frames are not needed before the login.
@@ -203,9 +203,9 @@ class Session(ClientConnection[VHost, Channel]):
         if self.is_blocked is not (is_blocked or self.is_working):
             self.is_blocked = not self.is_blocked
             self.outbox.request_flush()
-        if is_blocked is self._is_announced:
+        if is_blocked is self._has_sent_blocked:
             return
-        self._is_announced = is_blocked
+        self._has_sent_blocked = is_blocked
         low = " & ".join(sorted(self.broker.alarms))
         if is_blocked:
             self.last_blocked_ms = self.broker.now
@@ -363,7 +363,7 @@ class Session(ClientConnection[VHost, Channel]):
         self.gate.discard()
         for channel in channels:
             channel.remove_consumers()
-        self.broker.do_in_batches(coming_back(self.broker, [taken for channel in channels if (taken := channel.take_unacked())]))
+        self.broker.do_in_batches(coming_back(self.broker, [channel.take_unacked() for channel in channels]))
         for channel in channels:
             channel.end()
         if self.freed_consumers:

@@ -6,7 +6,7 @@ from itertools import count
 
 import pytest
 
-from amqp_broker.broker.portions import Steps, Work, emptying, finished
+from amqp_broker.broker.portions import Steps, Work, finished, popping
 
 
 def counted(seen: list[int], number: int) -> Steps[str]:
@@ -61,7 +61,7 @@ def test_an_item_that_was_taken_out_is_freed_in_its_turn() -> None:
     items = deque(Item() for _ in range(3))
     seen = [weakref.ref(item) for item in items]
     freed = []
-    for item in emptying(items):
+    for item in popping(items):
         del item
         freed.append([reference() is None for reference in seen])
     assert freed == [[True, False, False], [True, True, False], [True, True, True]]

@@ -55,7 +55,7 @@ def test_equal_answers_are_not_a_difference(three: Three) -> None:
     three.client(said(commands.Queue.Declare, queue="q"))
     three.both(said(commands.Queue.DeclareOk, queue="q"))
     assert three.found == []
-    assert three.book.report.compared_count == 3
+    assert three.state.report.compared_count == 3
 
 
 def test_a_different_answer_is_reported_with_place_and_request(three: Three) -> None:
@@ -153,7 +153,7 @@ def test_a_nack_where_the_upstream_confirms_is_a_difference(three: Three) -> Non
     three.local(said(commands.Basic.Nack, delivery_tag=1))
     three.upstream(said(commands.Basic.Ack, delivery_tag=1))
     assert three.found == [("basic.ack delivery_tag=1", "basic.nack delivery_tag=1")]
-    assert three.book.report.differences[0].asked.startswith("basic.publish routing_key='q'")
+    assert three.state.report.differences[0].asked.startswith("basic.publish routing_key='q'")
 
 
 def test_a_missing_confirm_is_a_difference(three: Three) -> None:
@@ -219,7 +219,7 @@ def test_a_close_by_the_local_broker_alone_is_reported_after_a_while(three: Thre
     three.local(said(commands.Channel.Close, reply_code=404, reply_text="no", class_id=60, method_id=40))
     three.wait()
     assert [upstream for upstream, _ in three.found] == ["nothing"]
-    assert three.book.report.differences[0].asked.startswith("basic.publish exchange='x'")
+    assert three.state.report.differences[0].asked.startswith("basic.publish exchange='x'")
 
 
 def test_a_settle_is_not_played_within_the_content_of_a_publish(three: Three) -> None:
@@ -243,7 +243,7 @@ def test_a_queue_that_is_auto_deleting_is_not_a_difference(three: Three) -> None
     three.local(said(commands.Channel.Close, reply_code=404, reply_text="no", class_id=50, method_id=10))
     three.upstream(said(commands.Queue.DeclareOk, queue="q"))
     assert three.found == []
-    assert len(three.book.report.notes) == 1
+    assert len(three.state.report.notes) == 1
 
 
 def test_a_queue_that_the_local_broker_never_declared_is_a_difference(three: Three) -> None:

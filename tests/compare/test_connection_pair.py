@@ -122,7 +122,7 @@ def test_a_connection_that_only_the_upstream_closes_is_a_difference() -> None:
     ((upstream, local),) = three.found
     assert "second" in upstream
     assert local == "nothing"
-    assert three.book.report.differences[0].asked == "channel.open"
+    assert three.state.report.differences[0].asked == "channel.open"
 
 
 def test_a_local_channel_close_instead_of_a_connection_close_is_one_difference() -> None:

@@ -13,7 +13,7 @@ MISSING = "has not delivered this message"
 def two() -> tuple[Three, Three]:
     """Two clients that consume from one queue."""
     first = Three().open()
-    second = Three(first.book, number=2).open()
+    second = Three(first.state, number=2).open()
     for three in (first, second):
         consume(three)
     return first, second

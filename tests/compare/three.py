@@ -9,7 +9,7 @@ from pamqp import base, commands
 from amqp_broker.amqp.frames import PROTOCOL_HEADER, method_frame
 from amqp_broker.amqp.message import CONTENT, FRAME_METHOD, Properties, content_frames
 from amqp_broker.amqp.methods import encode_method
-from amqp_broker.compare.connection_pair import PATIENCE_MS, Book, ConnectionPair
+from amqp_broker.compare.connection_pair import PATIENCE_MS, ComparisonState, ConnectionPair
 from amqp_broker.compare.deliveries import Deliveries
 from amqp_broker.compare.difference_report import DifferenceReport
 from amqp_broker.compare.method_reader import FrameSplitter, method_of
@@ -30,23 +30,23 @@ def said(method: type[base.Frame], channel: int = 1, body: bytes | None = None, 
 
 
 class Three:
-    """One connection; several may share a book. The test advances `now`."""
+    """One connection; several may share a state. The test advances `now`."""
 
-    def __init__(self, book: Book | None = None, user: str = "guest", number: int = 1) -> None:
+    def __init__(self, state: ComparisonState | None = None, user: str = "guest", number: int = 1) -> None:
         self.lines: list[str] = []
-        self.book = book or Book(DifferenceReport(self.lines.append))
+        self.state = state or ComparisonState(DifferenceReport(self.lines.append))
         self.now = 1_000_000
         self.let_in_users: list[str] = []
         self.furnished: list[tuple[str, str]] = []
-        self.connection = ConnectionPair(self.book, self, number)
+        self.connection = ConnectionPair(self.state, self, number)
         self.user = user
 
     # connection_pair.Stage
 
-    def let_in(self, connection: ConnectionPair, user: str) -> None:
+    def accept_next_login(self, connection: ConnectionPair, user: str) -> None:
         self.let_in_users.append(user)
 
-    def furnish(self, connection: ConnectionPair, user: str, vhost: str) -> None:
+    def create_missing(self, connection: ConnectionPair, user: str, vhost: str) -> None:
         self.furnished.append((user, vhost))
 
     # Sending
@@ -75,7 +75,7 @@ class Three:
 
     @property
     def deliveries(self) -> Deliveries:
-        return self.book.deliveries
+        return self.state.deliveries
 
     def open(self, **tune_ok: int) -> Three:
         """Complete the handshake and open channel 1."""
@@ -116,4 +116,4 @@ class Three:
     @property
     def found(self) -> list[tuple[str, str]]:
         """Return the differing answers as (upstream, local)."""
-        return [(difference.upstream, difference.amqp_broker) for difference in self.book.report.differences]
+        return [(difference.upstream, difference.amqp_broker) for difference in self.state.report.differences]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pamqp.commands import Basic, Confirm, Queue, Tx
 
-from amqp_broker.server.committing import COMMIT_DELAY_S, DISTRUST, LARGE_BATCH_BYTES, Committing
+from amqp_broker.server.committing import COMMIT_DELAY_S, LARGE_BATCH_BYTES, WAITS_SKIPPED, Committing
 from tests.memory_journal import MemoryJournal
 from tests.peer import NOW, Lab, Peer, publish_bytes
 from tests.present import present
@@ -310,7 +310,7 @@ def test_after_a_wait_in_vain_for_a_consumer_the_next_commits_do_not_wait(
     lab.begin()
     ack(consumer)
     lab.end()
-    for number in range(DISTRUST - 1):
+    for number in range(WAITS_SKIPPED - 1):
         publish(publisher, b"%d" % number)
         lab.begin()
         ack(consumer)

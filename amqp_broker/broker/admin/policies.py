@@ -17,7 +17,7 @@ from amqp_broker.amqp.errors import DoesNotExist, InvalidParameter
 from amqp_broker.broker.admin import patterns
 from amqp_broker.broker.admin.policy_merging import interval_ms, merged
 
-# Of a policy, and of the x-argument of a queue.
+# Upper bound of stream-max-segment-size-bytes in policies and arguments.
 SEGMENT_BYTES_MAX: Final = 3_000_000_000
 APPLY_TO_QUEUE_TYPE: Final = {"classic": "classic_queues", "quorum": "quorum_queues", "stream": "streams"}
 APPLY_TO: Final = ("all", "exchanges", "queues", *APPLY_TO_QUEUE_TYPE.values())

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from amqp_broker.broker.routing.route import Route
 
 
-# Number of cancelled consumers of a channel for which it is not worth while to look who has settled all.
+# With fewer cancelled consumers, do not check which have settled everything.
 LEAVERS_UNCHECKED: Final = 16
 
 # Queue, consumer (None: basic.get), position in the queue, and message. A tuple, because one is made per delivery.
@@ -53,7 +53,7 @@ class ClientChannel(Generic[V_co]):
         self.prefetch = 0
         self.prefetch_total = 0
         self.consumers: dict[str, Consumer] = {}
-        # Cancelled consumers that had unsettled deliveries at the last check, which is due at that number of them.
+        # Cancelled consumers with unsettled deliveries; checked again when there are `leavers_check` of them.
         self.leavers: list[Consumer] = []
         self.leavers_check = LEAVERS_UNCHECKED
         # Number of publishes, from confirm.select on if that was used; so it is the last publish number.

@@ -50,7 +50,7 @@ class ClientConnection(Peer, Generic[V_co, C_co]):
         self.mechanism = ""
         self.received_bytes = self.received_count = 0
         self.sent_bytes = self.sent_count = 0
-        # Of the bytes.
+        # History of the octets received and sent.
         self.history: History | None = None
         # When an alarm last blocked the connection (ms since the epoch), if one ever has.
         self.last_blocked_ms: int | None = None

@@ -181,7 +181,7 @@ class DelayedExchange(Exchange):
         headers = properties.headers or {}
         # A negative delay shows consumers the delay that there was, and means none to other delayed exchanges.
         properties.headers = headers = {**headers, "x-delay": fields.Long(-delay_of(headers))}
-        released = SpecialMessage.anew(message.with_properties(properties), properties)
+        released = SpecialMessage.rebuilt(message.with_properties(properties), properties)
         with self._vhost.broker.dead_letters_held():
             for queue in self._vhost.route(self, keys, headers, released)[0]:
                 queue.accept(released)

@@ -41,7 +41,7 @@ RECORD_MS: Final = 250
 # Where the size of the body is in a content.
 _BODY_SIZE_AT: Final = 11
 _BODY_SIZE_END: Final = 19
-# Not the number of a message: it is not recorded.
+# Stands for the number of a message that is not recorded.
 _UNRECORDED: Final = -1
 
 

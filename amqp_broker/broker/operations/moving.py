@@ -38,7 +38,7 @@ def move_to_queue(source: Queue, count: int, destination: Queue) -> Steps[Moved]
             return f"{destination} was deleted"
         if destination.will_reject(message):
             return f"{destination} is full"
-        destination.accept(SpecialMessage.anew(message, message.properties()))
+        destination.accept(SpecialMessage.rebuilt(message, message.properties()))
         return ""
 
     return _move(source, count, send)
@@ -50,7 +50,7 @@ def move_to_exchange(source: Queue, count: int, vhost: VHost, exchange: Exchange
 
     def send(message: Message) -> str:
         properties = message.properties()
-        moved = SpecialMessage.anew(message, properties)
+        moved = SpecialMessage.rebuilt(message, properties)
         moved.address = Address(exchange.name, message.routing_key)
         delayed_count = sum(found.messages_delayed for found in delaying)
         if vhost.exchanges.get(exchange.name) is not exchange:

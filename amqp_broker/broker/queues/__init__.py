@@ -19,7 +19,7 @@ and memory suffices. Definitions do not name the range of an overflow, so a rest
 stay in memory.
 
 **Streams.** Pushing appends to the log and nothing else. After the commit the queue delivers to each consumer with
-credit. A `Reader` is a consumer's place: an offset and the chunk around it. Chunks in the form that readers get are
+credit. A `Cursor` is a consumer's place: an offset and the chunk around it. Chunks in the form that readers get are
 kept in one bounded cache for all streams: live readers never touch the disk, and readers that catch up together
 read it once. Settling only frees credit. Retention drops whole chunks from the head, never the newest.
 """

@@ -102,16 +102,16 @@ class Consumer:
         # Its number among the subscriptions of its channel.
         self.sequence = 0
         self.in_flight = 0
-        # Those of them that a fault delays, and that are not delivered yet.
+        # Part of `in_flight`: deliveries that a fault rule still holds back.
         self.late_count = 0
         self.is_taking = False
         self.is_full = False
-        # Deliveries, redeliveries among them, and deliveries that were returned or rejected; the counts to keep up to
-        # date with these, and what they have by now.
+        # Totals since the subscription. `counts` are the counters that they are added to; `_collected_*` is what has
+        # been added.
         self.delivered = self.redelivered = self.refused = 0
         self.counts: tuple[DeliveryCounts, ...] = ()
         self._collected_delivered = self._collected_redelivered = self._collected_acked = 0
-        # Its last runs in a trace.
+        # The last runs in a trace.
         self.delivery_run: Run | None = None
         self.ack_run: Run | None = None
 

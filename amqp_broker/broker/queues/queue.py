@@ -84,9 +84,9 @@ class Queue:
         # Set while the queue is among those whose counts have changed; and for good if it is deleted.
         self.is_changed = False
         self.unacked_count = 0
-        # Set while a message takes more than handing it over: the only check of the plain path.
+        # True if any feature (TTL, limit, journal, fault, trace) needs work per message. The fast path tests only this.
         self.has_extras = False
-        # The trace of the vhost, where it is all that a message takes more.
+        # The vhost's trace if it is the only such feature, else None.
         self.trace: QueueTrace | None = None
         # Set while a fault rule may apply to deliveries or their acks.
         self.is_faulty = broker.faults.concerns_queue(vhost.name, self.name)

@@ -33,8 +33,11 @@ NEAR: Final = 4096
 COMPARED_READERS_MAX: Final = 8
 
 
-class Reader:
-    """The place of a consumer: it gets offset `next` next; `messages` are those of its chunk from offset `first` on."""
+class Cursor:
+    """A consumer's place in a stream. `next` is the offset to deliver next.
+
+    `messages` are those of its chunk, from offset `first` on.
+    """
 
     __slots__ = ("filter", "first", "messages", "next")
 
@@ -59,7 +62,7 @@ class StreamQueue(Queue):
     def __init__(self, vhost: QueueVHost, declaration: QueueDeclaration) -> None:
         super().__init__(vhost, declaration)
         self.log: StreamLog = StreamLog()
-        self.readers: dict[Consumer, Reader] = {}
+        self.readers: dict[Consumer, Cursor] = {}
         self._retention_timer: Timer | None = None
         # Set during a delivery, which may push messages to this stream (a trace of deliveries does).
         self._is_delivering = False
@@ -207,7 +210,7 @@ class StreamQueue(Queue):
         finally:
             self._is_delivering = False
 
-    def _deliver_batch(self, consumer: Consumer, reader: Reader) -> bool:
+    def _deliver_batch(self, consumer: Consumer, reader: Cursor) -> bool:
         log, filter_, trace = self.log, reader.filter, self.vhost.trace
         bytes_left, messages_left = DRAIN_BYTES_MAX, DRAIN_MESSAGES_MAX
         reader.next = max(reader.next, log.first)
@@ -237,7 +240,7 @@ class StreamQueue(Queue):
         reader.messages = []
         return False
 
-    def _read_chunk(self, reader: Reader) -> bool:
+    def _read_chunk(self, reader: Cursor) -> bool:
         """Read the chunk at a reader's offset.
 
         Return False if its filter matches none of the messages, or if the chunk is damaged: the next one follows then.
@@ -258,7 +261,7 @@ class StreamQueue(Queue):
         reader.next = end
         return False
 
-    def _is_awaited_by_others(self, reader: Reader) -> bool:
+    def _is_awaited_by_others(self, reader: Cursor) -> bool:
         """Return whether other readers are where this one is, or a few chunks behind it."""
         readers, offset = self.readers.values(), reader.next
         if len(readers) > COMPARED_READERS_MAX:
@@ -310,7 +313,7 @@ class StreamQueue(Queue):
             raise NotImplemented_(f"automatic acknowledgement not supported by stream {self}")
 
     def subscribe(self, consumer: Consumer) -> None:
-        self.readers[consumer] = Reader(
+        self.readers[consumer] = Cursor(
             self._start(consumer.arguments.get("x-stream-offset", "next")), filter_of(consumer.arguments)
         )
         super().subscribe(consumer)

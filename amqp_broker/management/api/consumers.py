@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from amqp_broker.broker.portions import Steps, emptying
+from amqp_broker.broker.portions import Steps, popping
 from amqp_broker.management.documents.disposable import Disposable
 from amqp_broker.management.documents.values import json_of_table
 from amqp_broker.management.http.auth import MANAGEMENT, MONITORING, has_tag
@@ -69,7 +69,7 @@ def rows_of(queue: Queue, broker: Broker) -> Steps[list[tuple[Consumer, dict[str
 def all_consumers(request: Request) -> Steps[list[dict[str, Any]]]:
     """List consumers, of one vhost or of all; without the tag monitoring only the user's own."""
     sees_all, rows = has_tag(request.user, MONITORING), Disposable[dict[str, Any]]()
-    for queue in emptying(deque(queue for vhost in request.vhosts for queue in vhost.queues.values())):
+    for queue in popping(deque(queue for vhost in request.vhosts for queue in vhost.queues.values())):
         for consumer, row in (yield from rows_of(queue, request.broker)):
             if sees_all or consumer.connection.user is request.user:
                 rows.append(row)

@@ -13,7 +13,7 @@ from amqp_broker.broker.admin.access import Permission, TopicPermission, User, e
 from amqp_broker.broker.admin.policies import Policy
 from amqp_broker.broker.broker import Broker
 from amqp_broker.broker.exchanges.exchange import Binding, Exchange
-from amqp_broker.broker.portions import Steps, emptying, finished
+from amqp_broker.broker.portions import Steps, finished, popping
 from amqp_broker.broker.queues.queue import Queue
 from amqp_broker.broker.runtime_parameters import Parameter
 from amqp_broker.broker.vhost import VHost
@@ -59,13 +59,13 @@ def _topology(vhosts: list[VHost]) -> Steps[dict[str, Disposable[dict[str, Any]]
     exchanges = [(vhost, exchange) for vhost in vhosts for exchange in _exchanges(vhost)]
     bindings = deque(chain.from_iterable(map(_bindings, vhosts)))
     rows = {kind: Disposable[dict[str, Any]]() for kind in ("queues", "exchanges", "bindings")}
-    for queue in emptying(queues):
+    for queue in popping(queues):
         rows["queues"].append(_queue(queue))
         yield
     for vhost, exchange in exchanges:
         rows["exchanges"].append(_exchange(vhost, exchange))
         yield
-    for binding in emptying(bindings):
+    for binding in popping(bindings):
         if not (isinstance(binding.destination, Queue) and binding.destination.owner is not None):
             rows["bindings"].append(_binding(binding))
         yield

@@ -113,7 +113,7 @@ class Import:
 
     def reading(self) -> Steps[None]:
         """Read and check the document in steps; disposable sections are empty then. Raise DefinitionsError."""
-        # Kept by the import, they would refer to it, and it would be freed by a collection of garbage only.
+        # Local on purpose: bound methods kept on `self` make a reference cycle.
         readers: dict[str, Callable[[Entry], None]] = {
             "users": self._read_user,
             "vhosts": self._read_vhost,
@@ -133,7 +133,7 @@ class Import:
 
     def run(self) -> Iterator[int]:
         """Declare one object after the other, and yield their number so far, in steps. Raise DefinitionsError."""
-        # They refer to this import as well.
+        # Taken out one by one: the actions are bound methods, which make a reference cycle.
         for done in range(1, self.steps + 1):
             title, action = self._actions.popleft()
             try:

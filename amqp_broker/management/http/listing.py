@@ -14,7 +14,7 @@ from typing import Annotated, Any, Final, NamedTuple, TypeAlias, TypeVar
 from msgspec import Struct
 
 from amqp_broker.broker.admin import patterns
-from amqp_broker.broker.portions import Steps, emptying
+from amqp_broker.broker.portions import Steps, popping
 from amqp_broker.management.documents.disposable import Disposable
 from amqp_broker.management.http import json
 from amqp_broker.management.http.answers import Refusal, bad_request
@@ -131,7 +131,7 @@ def listed(
     is_brief = page is not None and brief is not None and (not sort or sort in brief_columns)
     first = brief if is_brief and brief is not None else view
     total_count, filtered_count, found, runs = 0, 0, list[Found[T]](), list[deque[Found[T]]]()
-    for thing in emptying(left):
+    for thing in popping(left):
         if is_there(thing):
             total_count += 1
             row = yield from _row(first, thing)
@@ -142,7 +142,7 @@ def listed(
             runs.append(deque(sorted(found, key=KEY, reverse=is_reversed)))
             found = []
         yield
-    ordered = heapq.merge(*map(emptying, runs), key=KEY, reverse=is_reversed)
+    ordered = heapq.merge(*map(popping, runs), key=KEY, reverse=is_reversed)
     if page is None:
         rows = Disposable[Row]()
         for _, row, _ in ordered:

@@ -12,7 +12,7 @@ from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
 
-from amqp_broker.broker.portions import Steps, emptying
+from amqp_broker.broker.portions import Steps, popping
 from amqp_broker.management.http.answers import Answer
 from amqp_broker.management.http.auth import PUBLIC
 from amqp_broker.management.http.endpoint import Endpoints
@@ -80,7 +80,7 @@ def detailed(request: Request, names: Collection[str], vhosts: Collection[str] |
 def _scope(request: Request, endpoint: str, vhosts: Collection[str] | None = None) -> Steps[Scope]:
     broker, consumer_count = request.broker, 0
     yield from broker.collecting_counts()
-    for queue in emptying(deque(queue for vhost in broker.vhosts.values() for queue in vhost.queues.values())):
+    for queue in popping(deque(queue for vhost in broker.vhosts.values() for queue in vhost.queues.values())):
         consumer_count += len(queue.consumers)
         yield
     return Scope(broker, request.node, vhosts, endpoint, consumer_count)

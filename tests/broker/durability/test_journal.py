@@ -20,9 +20,9 @@ def test_a_change_is_safe_when_its_batch_is_committed() -> None:
     journal = MemoryJournal()
     queue = new_queue(new_vhost(journal), is_durable=True)
     journal.commit()
-    told, batch = journal.journal_bytes, journal.batch
+    before, batch = journal.journal_bytes, journal.batch
     queue.push(new_message(b"a", delivery_mode=2))
-    assert journal.journal_bytes > told
+    assert journal.journal_bytes > before
     assert journal.committed < batch
     journal.take_batch()
     queue.push(new_message(b"b", delivery_mode=2))
