@@ -19,8 +19,7 @@ endif
 
 .DEFAULT_GOAL := help
 # Tests to run in a loop: they start no process, use no client and wait for nothing.
-CORE := tests/amqp tests/broker tests/lab tests/settings tests/session tests/store \
-	$(filter-out tests/test_fuzz.py,$(wildcard tests/test_*.py))
+CORE := tests/amqp tests/broker tests/lab tests/settings tests/session tests/store $(wildcard tests/test_*.py)
 # The packages of a wheel: their types must be right on each platform.
 SHIPPED := amqp_broker pyspark_amqp amqp_minibroker.py
 # A number that fixes the random order of the tests.
@@ -79,7 +78,7 @@ test: $(VENV)/.dev ## Run the tests that need neither root nor RabbitMQ (WORKERS
 	@.ci/tools python
 	HYPOTHESIS_PROFILE=quick $(PYTEST) -m "not verify" -rs --ignore=tests/tidy $(ARGS)
 
-verify: $(VENV)/.bench $(VENV)/.package ## Run all other tests: RabbitMQ itself, browser, every client, all of Spark, kill -9, soak (THIRD=0: a third of them)
+verify: $(VENV)/.bench $(VENV)/.package $(VENV)/.fuzz ## Run all other tests: RabbitMQ itself, browser, every client, all of Spark, kill -9, soak (THIRD=0: a third of them)
 	@.ci/tools python system
 	@$(PY) -m compat.oracles || [ -z "$$CI" ] || exit 69
 	$(PYTEST) -m verify -rs $(OF_THIRD) $(ARGS)
@@ -112,6 +111,11 @@ $(VENV)/.bench: pyproject.toml constraints.txt | $(VENV)/.dev
 	$(PY) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[bench]'
 	@touch $@
 
+# The fuzzer that is guided by coverage, where it has a wheel.
+$(VENV)/.fuzz: pyproject.toml constraints.txt | $(VENV)/.dev
+	$(PY) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[fuzz]'
+	@touch $@
+
 # The tools of tests/package.
 $(VENV)/.package: pyproject.toml constraints.txt | $(VENV)/.dev
 	$(PY) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[package]'
@@ -125,8 +129,8 @@ compat: $(VENV)/.dev ## Play the scenarios of compat/README.md with every client
 	@.ci/tools python system
 	$(PY) -m compat.matrix $(CLIENT)
 
-fuzz: $(VENV)/.dev ## Feed mutated bytes to sessions for a bounded time (ARGS="--seconds 60")
-	$(PY) -m tests.fuzz $(ARGS)
+fuzz: $(VENV)/.fuzz ## Feed mutated bytes to sessions (ARGS="--seconds 60"), or fuzz a target (ARGS="--target http --executions 10000")
+	$(PY) -m tests.fuzzing $(ARGS)
 
 mutants: $(VENV)/.dev ## Plant small bugs in the core and list those that no test finds (ARGS="--count 300 --seed 1")
 	$(PY) -m tests.mutants $(ARGS)

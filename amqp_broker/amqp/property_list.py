@@ -95,7 +95,7 @@ class Layout:
         # The reply-to is the pseudo-queue of direct replies.
         self.is_direct = False
         self.has_user_id = False
-        # To decode and encode the headers gives the same octets.
+        # To decode and encode the headers gives the same octets; but a signalling NaN of 32 bits becomes a quiet one.
         self.is_exact = True
 
 

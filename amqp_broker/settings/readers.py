@@ -59,6 +59,16 @@ def port(given: str) -> int:
     return int(given)
 
 
+def addresses(given: str) -> str:
+    """Return ports, or addresses with ports, between white space."""
+    for word in given.split():
+        try:
+            port(word.rpartition(":")[2])
+        except ValueError:
+            raise ValueError(f"has '{word}', which is neither a port nor an address and a port") from None
+    return given
+
+
 def short(given: str) -> int:
     """Return an unsigned integer of 16 bits."""
     if number(given) > PORT_MAX:

@@ -149,7 +149,11 @@ class Settings:
     )
     tcp: bool = setting(True, "Serve AMQP without TLS.", key="listeners.tcp", flag=False)
     extra_listeners: str = setting(
-        "", "Further addresses for AMQP, such as 127.0.0.1:5673 ::1:5674.", key="listeners.tcp.*", flag=False
+        "",
+        "Further addresses for AMQP, such as 127.0.0.1:5673 ::1:5674.",
+        key="listeners.tcp.*",
+        flag=False,
+        reader=readers.addresses,
     )
     tls: str = setting(
         "", "If auto, create certificates and serve AMQP with TLS as well.", reader=readers.one_of("", "auto")

@@ -72,7 +72,11 @@ def decode_head(first: int, record: bytes | memoryview) -> tuple[ChunkHead, int]
         if flags & KNOWS_FILTERS:
             end = at + _TABLE_SIZE.size + _TABLE_SIZE.unpack_from(record, at)[0]
             table, _ = fields.decode_table(bytes(record[at:end]))
-            at, filters = end, frozenset(table[""])
+            values = table.get("")
+            # The checksum, which is behind them, is not checked yet.
+            if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
+                raise MalformedRecord("a chunk has malformed filters")
+            at, filters = end, frozenset(values)
         unseal(NUMBER.pack(first), record[: at + SEAL_BYTES])
     except (struct.error, fields.MalformedTable):
         raise MalformedRecord("a chunk is cut short") from None

@@ -39,6 +39,8 @@ NUMBER: Final = struct.Struct(f">{RUN_BYTES}sQ")
 # A bit of the number, for messages that a recorder has selected. It means nothing to other runs, as the number.
 IS_RECORDED: Final = 1 << 63
 ADDRESSES_MAX: Final = 4096
+# Keys of the table whose values are integers.
+_NUMBERS: Final = ("failures", "returns_failed", "ready_at", "died_at")
 
 
 class MalformedRecord(DamagedRecord):
@@ -117,7 +119,7 @@ class Decoder:
             end += NUMBER.size
         content = bytes(record[end:])
         if flags & HAS_TABLE:
-            table, start = fields.decode_table(content)
+            table, start = _table_in(content)
             content = content[start:]
         death = Death(table["death"], table["died_at"]) if "death" in table else None
         history = table.get("returns_failed"), table.get("ready_at"), death
@@ -139,6 +141,25 @@ class Decoder:
         except struct.error:
             raise MalformedRecord("a record is cut short") from None
         return int(number) if run == self._run else 0
+
+
+def _table_in(content: bytes) -> tuple[fields.Table, int]:
+    """Return the table before a content, and where that begins. Raise MalformedRecord."""
+    try:
+        table, start = fields.decode_table(content)
+    except fields.MalformedTable:
+        raise MalformedRecord("a record has a malformed table") from None
+    keys = table.get("", [])
+    if (
+        not isinstance(keys, list)
+        or not all(isinstance(key, str) for key in keys)
+        or not all(fields.is_integer(table[name]) for name in _NUMBERS if name in table)
+        or not isinstance(table.get("rerouted", False), bool)
+        or not isinstance(table.get("death", ""), str)
+        or ("death" in table) is not ("died_at" in table)
+    ):
+        raise MalformedRecord("a record has a table with other values than this broker writes")
+    return table, start
 
 
 def likely_body_bytes(record: bytes | memoryview) -> int:

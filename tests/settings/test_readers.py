@@ -16,6 +16,8 @@ from amqp_broker.settings.readers import Reader, octets
         (readers.number_or_none, "7", 7),
         (readers.number_or_none, "infinity", None),
         (readers.port, "65535", 65535),
+        (readers.addresses, "127.0.0.1:5673 ::1:5674 5675 :0", "127.0.0.1:5673 ::1:5674 5675 :0"),
+        (readers.addresses, "", ""),
         (readers.short, "0", 0),
         # cuttlefish: a KB has 1024 octets.
         (readers.frame_size, "128KB", 131072),
@@ -48,6 +50,8 @@ def test_a_valid_text_is_read(reader: Reader, text: str, value: Any) -> None:
         (readers.number, "٣", "is not a whole number"),
         (readers.port, "65536", "is not between 0 and 65535"),
         (readers.port, "amqp", "is not a whole number"),
+        (readers.addresses, "::1:1 amqp", "has 'amqp', which is neither a port nor an address and a port"),
+        (readers.addresses, ":65536", "has ':65536', which is neither a port nor an address and a port"),
         (readers.short, "65536", "is not between 0 and 65535"),
         (readers.frame_size, "4095", "is not a size between 4096 and 2147483647"),
         (readers.frame_size, "4GB", "is not a size between 4096 and 2147483647"),

@@ -7,6 +7,7 @@ from typing import Any
 import lmdb
 import pytest
 
+from amqp_broker.amqp.fields import Table, encode_table
 from amqp_broker.amqp.message import Address, Message, Properties
 from amqp_broker.broker.broker import Broker
 from amqp_broker.broker.durability.chunk import Chunk, ChunkHead, as_delivered
@@ -191,3 +192,10 @@ def count_chunks(store: Store) -> int:
     with environment.lmdb.begin() as txn:
         found: int = txn.stat(environment.tables["chunks"])["entries"]
     return found
+
+
+@pytest.mark.parametrize("table", [{}, {"other": ["a"]}, {"": "a"}, {"": [1]}, {"": [["a"]]}, {"": {"a": 1}}])
+def test_filters_that_are_damaged_are_refused_before_the_checksum_is_read(table: Table) -> None:
+    start = chunks.HEAD.pack(chunks.FORMAT, chunks.KNOWS_FILTERS, 1, 1, 1)
+    with pytest.raises(MalformedRecord, match="malformed filters"):
+        chunks.decode_head(7, start + encode_table(table) + bytes(100))

@@ -4,9 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from amqp_broker.amqp.fields import Table, encode_table
 from amqp_broker.amqp.message import Address, Message, Properties, SpecialMessage
 from amqp_broker.broker.durability.journal import Death, Stored
-from amqp_broker.store.codec import HEAD, Decoder, MalformedRecord, encode
+from amqp_broker.store.codec import HAS_TABLE, HEAD, Decoder, MalformedRecord, encode
 
 NAMES = st.binary(max_size=255).map(lambda octets: octets.decode("utf-8", "surrogateescape"))
 
@@ -127,3 +128,35 @@ def test_a_record_that_is_cut_short_is_refused(size: int) -> None:
 def test_a_record_of_another_format_is_refused() -> None:
     with pytest.raises(MalformedRecord, match="a record has format 9, not 1"):
         Decoder().decode(b"\x09" + encode(Stored(message()))[1:])
+
+
+def with_table(table: bytes) -> bytes:
+    record = encode(Stored(message("", "")))
+    at = HEAD.size + 2
+    return record[:1] + bytes([record[1] | HAS_TABLE]) + record[2:at] + table + record[at:]
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        {"death": "expired"},
+        {"died_at": 1},
+        {"death": 5, "died_at": 1},
+        {"": "key"},
+        {"": [1]},
+        {"failures": "1"},
+        {"failures": True},
+        {"returns_failed": None},
+        {"ready_at": 1.5},
+        {"rerouted": 1},
+    ],
+)
+def test_a_record_with_a_table_of_other_values_is_refused(table: Table) -> None:
+    with pytest.raises(MalformedRecord, match="a table with other values"):
+        Decoder().decode(with_table(encode_table(table)))
+
+
+@pytest.mark.parametrize("table", [b"\xff\xff\xff\xff", b"\0\0\0\1a", b"\0\0\0\3\1az"])
+def test_a_record_with_a_malformed_table_is_refused(table: bytes) -> None:
+    with pytest.raises(MalformedRecord, match="a malformed table"):
+        Decoder().decode(with_table(table))

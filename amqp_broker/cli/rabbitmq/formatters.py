@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from collections.abc import Iterator, Sequence
 
@@ -16,6 +17,8 @@ FORMATTERS = ("table", "json", "csv", "pretty_table", "erlang")
 ERLANG_LINE_LENGTH = 80
 # Column from which deep terms are not broken any more.
 ERLANG_COLUMN_MAX = 150
+# An atom that needs no quotation marks: letters are those of Latin-1.
+BARE_ATOM = re.compile("[a-zß-öø-ÿ][0-9A-Za-zÀ-ÖØ-öø-ÿ_@]*")
 BOLD, PLAIN = "\x1b[1m", "\x1b[0m"
 # Switch a terminal to the character set of lines, and back to letters.
 LINES, LETTERS = "\x1b(0", "\x1b(B"
@@ -196,9 +199,18 @@ def _erlang_simple(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, Atom):
-        is_bare = value[:1].islower() and value.replace("_", "a").replace("@", "a").isalnum()
-        return str(value) if is_bare or value[:1] in "<{" else f"'{value}'"
+        # One that begins like a term is a term, as printed before.
+        is_printed = BARE_ATOM.fullmatch(value) or value.startswith(("<", "{"))
+        return str(value) if is_printed else "'" + _escaped(value, "'") + "'"
     if isinstance(value, str):
-        text = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\t", "\\t")
+        text = _escaped(value, '"')
         return "<<>>" if not value else f'<<"{text}">>' if value.isascii() else f'<<"{text}"/utf8>>'
+    if isinstance(value, float):
+        # Erlang has no number like 1e-05.
+        return repr(value) if "." in repr(value) else repr(value).replace("e", ".0e")
     return "none" if value is None else str(value)
+
+
+def _escaped(text: str, mark: str) -> str:
+    """Return a text for quotation marks of this kind."""
+    return text.replace("\\", "\\\\").replace(mark, f"\\{mark}").replace("\n", "\\n").replace("\t", "\\t")

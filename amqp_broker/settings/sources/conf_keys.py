@@ -146,9 +146,11 @@ def address(text: str) -> tuple[str, str]:
     """Return host ("" for none) and port of `5672`, `127.0.0.1:5672`, `::1:5672` or `[::1]:5672`. Raises ValueError."""
     host, _, port = text.rpartition(":")
     try:
-        readers.port(port)
+        readers.addresses(text)
     except ValueError:
         raise ValueError("is neither a port nor an address and a port") from None
+    if len(text.split()) != 1:
+        raise ValueError("is more than one address")
     return host.removeprefix("[").removesuffix("]"), port
 
 

@@ -6,6 +6,7 @@ Types".
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Any, Final
 
@@ -13,13 +14,19 @@ DEPTH_MAX: Final = 50
 
 _TOKEN: Final = re.compile(
     r"""(?P<space>(?:\s|%[^\n]*)+)
-      | (?P<number>-?\d+(?:\.\d+(?:[eE][-+]?\d+)?)?)
-      | (?P<atom>[a-z][\w@]*)
+      | (?P<number>-?[0-9]+(?:\.[0-9]+(?:[eE][-+]?[0-9]+)?)?)
+      | (?P<atom>[a-zß-öø-ÿ][0-9A-Za-zÀ-ÖØ-öø-ÿ_@]*)
       | (?P<quoted>'(?:[^'\\]|\\.)*')
       | (?P<string>"(?:[^"\\]|\\.)*")
-      | (?P<mark><<|>>|[][{},.])""",
+      | (?P<mark><<|>>|/utf8|[][{},.])""",
     re.VERBOSE | re.DOTALL,
 )
+# In a string, binary or quoted atom: an octal or hexadecimal number, a control character, or a letter.
+_ESCAPE: Final = re.compile(
+    r"\\(?:(?P<octal>[0-7]{1,3})|x(?P<two>[0-9a-fA-F]{2})|x\{(?P<hex>[0-9a-fA-F]+)\}|\^(?P<control>[@-_a-z])|(?P<one>.))",
+    re.DOTALL,
+)
+_ESCAPED: Final = {"b": "\b", "d": "\x7f", "e": "\x1b", "f": "\f", "n": "\n", "r": "\r", "s": " ", "t": "\t", "v": "\v"}
 _ENDS: Final = {"[": "]", "{": "}", "<<": ">>"}
 
 
@@ -93,16 +100,42 @@ class _Reader:
             raise self.error()
         token = self.take()
         if kind == "number":
-            return float(token) if "." in token else int(token)
+            return self._number(token)
         if kind == "atom":
             return Atom(token)
-        unquoted = re.sub(r"\\(.)", r"\1", token[1:-1], flags=re.DOTALL)
+        unquoted = _ESCAPE.sub(self._unescaped, token[1:-1])
         return Atom(unquoted) if kind == "quoted" else unquoted
+
+    def _number(self, token: str) -> int | float:
+        try:
+            number = float(token) if "." in token else int(token)
+        except ValueError:
+            # Python reads no number of more than 4300 digits.
+            raise self.error() from None
+        if isinstance(number, float) and math.isinf(number):
+            raise self.error()
+        return number
+
+    def _unescaped(self, found: re.Match[str]) -> str:
+        """Return the character of an escape sequence."""
+        one = found["one"]
+        if one is not None:
+            return _ESCAPED.get(one, one)
+        if found["control"] is not None:
+            return chr(ord(found["control"]) & 0x1F)
+        if found["octal"] is not None:
+            return chr(int(found["octal"], 8))
+        code = int(found["two"] or found["hex"], 16)
+        if code > 0x10FFFF or 0xD800 <= code < 0xE000:
+            raise self.error()
+        return chr(code)
 
     def _collection(self, start: str, depth: int) -> Any:
         end, items = _ENDS[start], []
         while self._token != end or self._kind != "mark":
             items.append(self.term(depth + 1))
+            if start == "<<" and self._token == "/utf8":
+                self.take()
             if self._kind != "mark" or self._token not in (",", end):
                 raise self.error()
             if self._token == ",":

@@ -79,7 +79,20 @@ def test_values_of_all_kinds_are_shown_in_a_table(value: object, text: str) -> N
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [("", "<<>>"), ('a"b', '<<"a\\"b">>'), ("ü", '<<"ü"/utf8>>'), (Atom("a_b"), "a_b"), (Atom("A b"), "'A b'")],
+    [
+        ("", "<<>>"),
+        ('a"b', '<<"a\\"b">>'),
+        ("ü", '<<"ü"/utf8>>'),
+        (Atom("a_b"), "a_b"),
+        (Atom("éa"), "éa"),
+        (Atom("д"), "'д'"),
+        (Atom("A b"), "'A b'"),
+        (Atom(""), "''"),
+        (Atom("it's \\"), r"'it\'s \\'"),
+        (1e-5, "1.0e-05"),
+        (1.5e300, "1.5e+300"),
+        (0.6, "0.6"),
+    ],
 )
 def test_values_of_all_kinds_are_written_as_erlang_terms(value: object, text: str) -> None:
     assert erlang(value) == text

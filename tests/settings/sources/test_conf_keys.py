@@ -132,6 +132,11 @@ def test_a_key_is_a_setting(text: str, settings: dict[str, Any]) -> None:
             "listeners.tcp.1 = ::1:70000",
             "listeners.tcp.1 is '::1:70000', which is neither a port nor an address and a port",
         ),
+        (
+            "listeners.tcp.1 = a b:5672",
+            "listeners.tcp.1 is 'a b:5672', which is neither a port nor an address and a port",
+        ),
+        ("listeners.tcp.1 = ::1:1 ::1:2", "listeners.tcp.1 is '::1:1 ::1:2', which is more than one address"),
         ("listeners.ssl.1 = x", "listeners.ssl.1 is 'x', which is neither a port nor an address and a port"),
         ("management.tcp.port = 70000", "management.tcp.port is '70000', which is not between 0 and 65535"),
         ("consumer_timeout = 1h", "consumer_timeout is '1h', which is not a whole number"),

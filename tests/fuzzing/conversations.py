@@ -1,4 +1,4 @@
-"""Throws mutated streams of bytes at sessions: `python -m tests.fuzz [--seconds N] [--seed N] [--case N]`.
+"""Throws mutated streams of bytes at sessions, without a guide: `python -m tests.fuzzing [--seconds N] [--seed N]`.
 
 Each case is a client's life, mutated. It is fed to three brokers: whole, cut at random, and octet by octet. All three
 must survive it, say only what is AMQP, serve another client as before, keep little, and come to the same end.
@@ -7,11 +7,8 @@ Exit code 1 and a reproducer for the first case that fails.
 
 from __future__ import annotations
 
-import argparse
-import itertools
 import logging
 import math
-import sys
 import time
 from collections import Counter
 from collections.abc import Iterable
@@ -24,6 +21,7 @@ from pamqp.commands import Basic, Channel
 from amqp_broker.amqp.connection_states import ENDED
 from amqp_broker.amqp.property_shapes import SHAPES_BYTES_MAX
 from amqp_broker.session import basic_publish
+from tests.fuzzing.target import Failure
 from tests.mutations import mutate, streams
 from tests.peer import Lab, Peer
 
@@ -33,10 +31,6 @@ CONTENT_METHODS = {Basic.Deliver.index, Basic.GetOk.index, Basic.Return.index}
 CONFIRMS = {Basic.Ack.index, Basic.Nack.index}
 OUTBOX_BYTES_MAX = 8 * 1024 * 1024
 SHRINK_ATTEMPTS_MAX = 500
-
-
-class Failure(Exception):
-    """A case did what none may do."""
 
 
 # Result of a case
@@ -194,15 +188,17 @@ class Errors(logging.Handler):
         self.texts.append(self.format(record))
 
 
-def try_case(pieces: list[bytes], chance: Random) -> None:
-    """Raise Failure if one of the three ways of reading fails, or if they do not come to the same end."""
+def try_case(pieces: list[bytes], chance: Random, *, by_octet: bool = True) -> None:
+    """Raise Failure if one of the ways of reading fails, or if they do not come to the same end."""
     data = b"".join(pieces)
     errors = Errors()
     logger = logging.getLogger("amqp_broker.session")
     logger.addHandler(errors)
     propagates, logger.propagate = logger.propagate, False
     try:
-        ways = [data], cut_anywhere(data, chance), [bytes([octet]) for octet in data]
+        ways = [[data], cut_anywhere(data, chance)]
+        if by_octet:
+            ways.append([bytes([octet]) for octet in data])
         outcomes = [live(reads, takes_rest=chance.random() < 0.5) for reads in ways]
     except Failure:
         raise
@@ -274,30 +270,9 @@ def fuzz(seed: int, numbers: Iterable[int], seconds: float = math.inf) -> int:
             small = "\n".join(f"    {piece!r}" for piece in shrink(pieces, failure))
             raise Failure(
                 f"{failure}\nseed {seed}, case {number}; its pieces:\n{small}\n"
-                f"again: python -m tests.fuzz --seed {seed} --case {number}"
+                f"again: python -m tests.fuzzing --seed {seed} --case {number}"
             ) from failure
         tried += 1
         if time.process_time() >= end:
             break
     return tried
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description="Throw mutated bytes at sessions.")
-    parser.add_argument("--seconds", type=float, default=20, help="duration (default: 20)")
-    parser.add_argument("--seed", type=int, help="first seed (default: from the clock)")
-    parser.add_argument("--case", type=int, help="only this case of the seed")
-    options = parser.parse_args()
-    seed = options.seed if options.seed is not None else time.time_ns() // 1_000_000 % 1_000_000
-    print(f"seed {seed}, {options.seconds:g} s", flush=True)
-    try:
-        tried = fuzz(seed, itertools.count() if options.case is None else [options.case], options.seconds)
-    except Failure as failure:
-        print(failure, file=sys.stderr)
-        return 1
-    print(f"{tried} cases, no failure")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -21,7 +21,8 @@ from amqp_broker.session.consuming import ChannelConsumer
 from amqp_broker.session.outbox import Outbox
 from amqp_broker.session.reader import FrameReader
 from amqp_broker.session.session import Session
-from tests.fuzz import Failure, case, fuzz, try_case
+from tests.fuzzing.conversations import case, fuzz, try_case
+from tests.fuzzing.target import Failure
 from tests.mutations import mutate, streams
 
 SEED = 1
@@ -124,5 +125,5 @@ def test_a_planted_bug_is_found(
     monkeypatch: pytest.MonkeyPatch, owner: object, name: str, make: Callable[[Any], Any]
 ) -> None:
     monkeypatch.setattr(owner, name, make(getattr(owner, name)))
-    with pytest.raises(Failure, match=r"again: python -m tests\.fuzz --seed 1 --case "):
+    with pytest.raises(Failure, match=r"again: python -m tests\.fuzzing --seed 1 --case "):
         fuzz(SEED, range(400))

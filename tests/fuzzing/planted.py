@@ -1,0 +1,111 @@
+"""Faults that are planted into the broker, one for each target: its fuzzer has to find them.
+
+A check that looks at nothing misses them, and most are missed by inputs of the corpus that nothing has changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from pamqp import commands
+
+from amqp_broker.amqp import fields, methods, property_list
+from amqp_broker.cli.rabbitmq import evaluation, formatters
+from amqp_broker.management.documents import capture_file, importing, snapshots
+from amqp_broker.management.http.request import Request
+from amqp_broker.session.session import Session
+from amqp_broker.settings.sources import conf_keys
+from amqp_broker.store import codec, salvage
+
+LONG_NAMES = 100_000
+
+
+class Fault(NamedTuple):
+    """A part of the broker, and a function that returns a wrong one; `executions` suffice to find the fault."""
+
+    owner: Any
+    name: str
+    make: Callable[[Any], Any]
+    executions: int = 20_000
+
+    def plant(self) -> None:
+        setattr(self.owner, self.name, self.make(getattr(self.owner, self.name)))
+
+
+def lose_the_sign(decode: Callable[..., Any]) -> Any:
+    def wrong(data: bytes, offset: int) -> Any:
+        value, end = decode(data, offset)
+        return (fields.Short(abs(value)) if isinstance(value, fields.Short) else value), end
+
+    return wrong
+
+
+def lose_a_bit(encode: Callable[..., bytes]) -> Any:
+    def wrong(method: Any) -> bytes:
+        flags = [name for name, value in method if value is True]
+        if len(flags) > 2:
+            setattr(method, flags[0], False)
+        return encode(method)
+
+    return wrong
+
+
+def stumble_over_a_channel(send: Callable[..., None]) -> Any:
+    def wrong(self: Session, number: int, method: Any) -> None:
+        if isinstance(method, commands.Channel.OpenOk) and number == 3:
+            raise ValueError("a bug")
+        send(self, number, method)
+
+    return wrong
+
+
+def require_a_key(read: Callable[..., None]) -> Any:
+    def wrong(self: Any, entry: Any) -> None:
+        assert entry.values["destination_type"]
+        read(self, entry)
+
+    return wrong
+
+
+def require_a_host(address: Callable[[str], tuple[str, str]]) -> Any:
+    def wrong(text: str) -> tuple[str, str]:
+        assert ":" not in text or text.rpartition(":")[0][0]
+        return address(text)
+
+    return wrong
+
+
+def stumble_over_large_numbers(in_octets: Callable[[str], str]) -> Any:
+    def wrong(text: str) -> str:
+        int(text).to_bytes(2, "big")
+        return in_octets(text)
+
+    return wrong
+
+
+def stumble_over_numbers(read: Callable[..., Any]) -> Any:
+    def wrong(self: Request, shape: Any) -> Any:
+        for key, value in self.json().items():
+            if isinstance(value, float):
+                raise TypeError(key)
+        return read(self, shape)
+
+    return wrong
+
+
+FAULTS = {
+    "field_table": Fault(fields, "_decode_value", lose_the_sign),
+    "property_list": Fault(property_list, "_have_order", lambda right: lambda keys: b"".join(keys).isascii()),
+    "method": Fault(methods, "encode_method", lose_a_bit),
+    "session": Fault(Session, "send", stumble_over_a_channel, 5_000),
+    "http": Fault(Request, "read", stumble_over_numbers, 3_000),
+    "definitions": Fault(importing.Import, "_read_binding", require_a_key, 5_000),
+    "conf": Fault(conf_keys, "address", require_a_host),
+    "erlang": Fault(formatters, "_escaped", lambda right: lambda text, mark: text),
+    "eval": Fault(evaluation, "in_octets", stumble_over_large_numbers, 5_000),
+    "record": Fault(codec, "_table_in", lambda right: fields.decode_table),
+    "store_file": Fault(salvage, "_is_sealed", lambda right: lambda key, value: len(value) > 8, 3_000),
+    "capture": Fault(capture_file, "SHORTSTR_BYTES_MAX", lambda right: LONG_NAMES, 10_000),
+    "snapshot": Fault(snapshots, "SHORTSTR_BYTES_MAX", lambda right: LONG_NAMES, 60_000),
+}
