@@ -17,7 +17,7 @@ from amqp_broker.session.acks import ack_up_to, acking_by_consumer, take_up_to
 from amqp_broker.session.channel_limit import ChannelLimit
 from amqp_broker.session.confirms import send_confirms
 from amqp_broker.session.late_deliveries import settle_late
-from amqp_broker.session.returning import SETTLED_MAX, coming_back, requeue_all, settling
+from amqp_broker.session.returning import REJECT_WORK, SETTLED_MAX, coming_back, requeue_all, settling
 
 if TYPE_CHECKING:
     from amqp_broker.amqp.content import ContentAssembly
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
 # Queue and message of a duplicate.
 Duplicate: TypeAlias = "tuple[Queue, Message]"
-
 # Octets of a delivery that count as another one.
 DELIVERED_BYTES: Final = 4096
 
@@ -205,18 +204,22 @@ class Channel(ClientChannel[VHost]):
         deliveries = self._take(tag, multiple)
         if self.transaction is not None:
             self.transaction.rejects.append(((requeue, has_failed), list(deliveries)))
-            return
-        self.settle_rejected(deliveries, requeue, has_failed)
+        else:
+            self.settle_rejected(deliveries, requeue, has_failed)
 
     def settle_rejected(self, deliveries: Taken, requeue: bool, has_failed: bool = False) -> None:
         """Requeue deliveries, or drop or dead-letter them. The session reads on when that is done."""
-        steps = settling(self, deliveries, requeue=requeue, has_failed=has_failed)
         if len(deliveries) > SETTLED_MAX:
-            self.session.work(steps)
-        else:
-            with self.session.broker.dead_letters_held():
-                finished(steps)
-            self.session.spend(0)
+            self.session.work(settling(self, deliveries, requeue=requeue, has_failed=has_failed))
+            return
+        with self.session.broker.dead_letters_held():
+            if len(deliveries) > 1:
+                finished(settling(self, deliveries, requeue=requeue, has_failed=has_failed))
+            elif requeue:
+                self.serve_returned(self.give_back([*deliveries], has_failed))
+            else:
+                self.give_up([*deliveries], has_failed)
+        self.session.spend(REJECT_WORK)
 
     def give_up(self, deliveries: list[tuple[int, Delivery]], has_failed: bool) -> None:
         """Drop or dead-letter rejected deliveries."""
