@@ -60,7 +60,7 @@ test-core: $(VENV)/.dev ## Run the tests of the core, in half a minute (ARGS="-k
 	HYPOTHESIS_PROFILE=quick $(PYTEST) -m "not verify" $(CORE) $(ARGS)
 
 # A copy of the package with compiled modules, where Python looks only if PYTHONPATH says so: the checkout stays pure.
-compiled: $(COMPILED)/.built ## Build the broker with its hot modules compiled, into .cache/compiled (see CONTRIBUTING.md)
+compiled: $(COMPILED)/.built ## Build the broker with its hot modules compiled, into .cache/compiled (see docs/development/compiled-build.md)
 
 $(COMPILED)/.built: setup.py pyproject.toml $(shell find amqp_broker -name '*.py') | $(VENV)/.dev
 	@.ci/tools compiler

@@ -31,9 +31,9 @@ def played(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str
     )
 
 
-def test_contributing_lists_each_environment_and_its_change() -> None:
-    text = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
-    rows = ROW.findall(text.partition("## The same everywhere")[2].partition("\n## ")[0])
+def test_the_page_lists_each_environment_and_its_change() -> None:
+    text = (ROOT / "docs" / "development" / "environments.md").read_text("utf-8")
+    rows = ROW.findall(text)
     assert rows == [(environment.name, environment.changes) for environment in ENVIRONMENTS]
 
 

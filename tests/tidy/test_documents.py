@@ -82,7 +82,9 @@ ENDINGS = {"conf", "js", "md", "py"}
 FOREIGN = {"amq", "os"}
 
 NAMES = names_of(text_of("ARCHITECTURE.md"))
-BEHAVIOURS = re.findall(r"^\| (.+) \| `([\w/]+\.py)` \| `([\w.]+)` \|$", text_of("CONTRIBUTING.md"), re.MULTILINE)
+BEHAVIOURS = re.findall(
+    r"^\| (.+) \| `([\w/]+\.py)` \| `([\w.]+)` \|$", text_of("docs/development/where.md"), re.MULTILINE
+)
 
 
 def test_architecture_is_short() -> None:
@@ -120,14 +122,14 @@ def test_names_of_functions_are_found_in_code() -> None:
     assert names_of(text) == [("Queue", "push"), ("queue", "check")]
 
 
-def test_contributing_has_a_table_of_behaviours() -> None:
-    section = text_of("CONTRIBUTING.md").partition("## Where is …")[2].partition("\n## ")[0]
+def test_there_is_a_table_of_behaviours() -> None:
+    section = text_of("docs/development/where.md")
     assert len(BEHAVIOURS) == section.count("\n|") - 2 >= BEHAVIOURS_MIN
 
 
 @pytest.mark.parametrize(("behaviour", "path", "name"), BEHAVIOURS)
-def test_a_behaviour_is_where_contributing_says(behaviour: str, path: str, name: str) -> None:
-    assert name in names_in(path), f"CONTRIBUTING.md, {behaviour}"
+def test_a_behaviour_is_where_the_table_says(behaviour: str, path: str, name: str) -> None:
+    assert name in names_in(path), f"docs/development/where.md, {behaviour}"
 
 
 def test_the_changelog_begins_with_unreleased_changes() -> None:
