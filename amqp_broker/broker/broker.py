@@ -343,7 +343,7 @@ class Broker:
         if vhost is not None:
             vhost.connections.discard(connection)
             if connection.exclusive_queues:
-                self.do_in_batches(vhost.deletions.of_exclusive(list(connection.exclusive_queues)))
+                self.do_in_batches(vhost.deletions.of_exclusive(connection.exclusive_queues))
         if was_here:
             self.advice.on_connection_closed(connection)
             self.counters.connections_closed += 1

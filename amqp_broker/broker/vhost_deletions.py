@@ -49,11 +49,13 @@ class VHostDeletions:
         """
         return self._shared(_Deletion(self._vhost, self._under_way), lambda one: one.of_queue(queue, before_cancels))
 
-    def of_exclusive(self, queues: list[Queue]) -> Steps[None]:
+    def of_exclusive(self, exclusive: set[Queue]) -> Steps[None]:
         """Delete the queues of a connection that has ended. All are out of reach at the first step."""
+        # By name, so that the order does not depend on chance.
+        queues = sorted(exclusive, key=attrgetter("name"))
         for queue in queues:
             self._vhost.queues.pop(queue.name, None)
-            queue.is_deleted = True
+            take_out(self._vhost, queue)
         self._vhost.topology_changed()
         for queue in queues:
             yield from self.of_queue(queue)
@@ -108,6 +110,13 @@ class VHostDeletions:
                 vhost.broker.do_in_batches(self.of_exchange(exchange))
 
 
+def take_out(vhost: VHost, queue: Queue) -> None:
+    """Mark a queue as deleted, and take its messages out of the sums of the vhost."""
+    queue.is_deleted = queue.is_changed = True
+    vhost.broker.changed_queues.pop(queue, None)
+    vhost.counts.sample_lengths(queue, NO_MESSAGES)
+
+
 class _Deletion:
     """The deletion of an object, and of the auto-delete exchanges that lose their last bindings with it."""
 
@@ -125,9 +134,7 @@ class _Deletion:
         if vhost.queues.get(queue.name) is queue:
             del vhost.queues[queue.name]
             self._free("queue", queue, bool(queue.incoming))
-        queue.is_deleted = queue.is_changed = True
-        broker.changed_queues.pop(queue, None)
-        vhost.counts.sample_lengths(queue, NO_MESSAGES)
+        take_out(vhost, queue)
         if queue.is_durable:
             broker.journal.undefine(("queue", vhost.name, queue.name))
         if queue.owner is not None:

@@ -279,3 +279,31 @@ def test_the_queues_of_a_connection_that_ends_are_out_of_reach_at_once_and_their
     assert (vhost.queues, connection.exclusive_queues) == ({last.name: third}, set())
     assert (last.incoming, again.incoming, vhost.exchange("x").bindings) == ({}, {}, {})
     assert events.count("queue.deleted") == COUNT + 1
+
+
+def test_the_messages_of_the_queues_of_a_connection_that_ends_leave_the_sums_at_once(vhost: VHost) -> None:
+    connection, broker = new_connection(), vhost.broker
+    broker.admit(connection, broker.users["guest"], "/")
+    queues = [new_queue(vhost, f"q{number}", owner=connection) for number in range(COUNT)]
+    for queue in queues:
+        vhost.counts.sample_lengths(queue, (1, 1, 0))
+    assert vhost.counts.lengths == (COUNT, COUNT, 0)
+    broker.changed_queues[queues[0]] = None
+    broker.dismiss(connection)
+    assert connection.exclusive_queues
+    assert (vhost.counts.lengths, list(broker.changed_queues)) == ((0, 0, 0), [])
+    finish(vhost)
+    assert (vhost.counts.lengths, connection.exclusive_queues) == ((0, 0, 0), set())
+
+
+def test_the_queues_of_a_connection_that_ends_are_deleted_by_their_names(vhost: VHost) -> None:
+    connection, broker = new_connection(), vhost.broker
+    broker.admit(connection, broker.users["guest"], "/")
+    names = [f"q{number}" for number in range(9)]
+    for name in reversed(names):
+        new_queue(vhost, name, owner=connection)
+    deleted: list[object] = []
+    broker.events.listen(lambda name, headers: deleted.append(headers["name"]) if name == "queue.deleted" else None)
+    broker.dismiss(connection)
+    finish(vhost)
+    assert deleted == names
