@@ -59,6 +59,7 @@ def _topology(vhosts: list[VHost]) -> Steps[dict[str, Disposable[dict[str, Any]]
     exchanges = [(vhost, exchange) for vhost in vhosts for exchange in _exchanges(vhost)]
     bindings = deque(chain.from_iterable(map(_bindings, vhosts)))
     rows = {kind: Disposable[dict[str, Any]]() for kind in ("queues", "exchanges", "bindings")}
+    release = vhosts[0].broker.profile.release if vhosts else (0, 0)
     for queue in popping(queues):
         rows["queues"].append(_queue(queue))
         yield
@@ -66,7 +67,7 @@ def _topology(vhosts: list[VHost]) -> Steps[dict[str, Disposable[dict[str, Any]]
         rows["exchanges"].append(_exchange(vhost, exchange))
         yield
     for binding in popping(bindings):
-        if not (isinstance(binding.destination, Queue) and binding.destination.owner is not None):
+        if _is_exported(binding, release):
             rows["bindings"].append(_binding(binding))
         yield
     return rows
@@ -231,6 +232,14 @@ def _bindings(vhost: VHost) -> list[Binding]:
     if vhost.deletions.are_under_way:
         found = [binding for binding in found if binding.is_in_force]
     return found
+
+
+def _is_exported(binding: Binding, release: tuple[int, int]) -> bool:
+    """Return whether definitions have a binding; those to the default exchange are shown from 4.3 on."""
+    destination = binding.destination
+    if isinstance(destination, Queue):
+        return destination.owner is None
+    return bool(destination.name) or release >= (4, 3)
 
 
 def _binding(binding: Binding) -> dict[str, Any]:

@@ -392,9 +392,8 @@ class Import:
         table = entry.table("arguments")
         if self.broker.profile.release >= (4, 0):
             self._check_ends(entry, vhost, source, kind, destination)
-        # Bindings of the default exchange cannot be declared, and bindings to it only in 4.3.
-        is_to_default = kind == "exchange" and not destination
-        if source and not (is_to_default and self.broker.profile.release < (4, 3)):
+        # Each queue has its binding of the default exchange.
+        if source:
             self._do(entry, partial(self._bind, entry.title, vhost, source, kind, destination, key, table))
 
     def _is_lost(self, entry: Entry) -> bool:

@@ -41,11 +41,14 @@ def test_a_queue_with_an_empty_name_is_there_after_a_restart(queue_type: str) ->
 
 
 @pytest.mark.parametrize(("version", "count"), [("3.13", 0), ("4.0", 0), ("4.3", 1)])
-def test_a_binding_to_the_default_exchange_is_kept_by_4_3_alone(version: str, count: int) -> None:
+def test_a_binding_to_the_default_exchange_is_imported_by_all_versions_and_exported_by_4_3(
+    version: str, count: int
+) -> None:
     broker = new_broker(compat=version)
     binding = {**BINDING, "source": "amq.direct", "destination_type": "exchange", "destination": ""}
     import_(broker, {"bindings": [binding]})
-    assert len(broker.vhosts["/"].exchanges["amq.direct"].bindings) == count
+    assert len(broker.vhosts["/"].exchanges["amq.direct"].bindings) == 1
+    assert len(export(broker)["bindings"]) == count
 
 
 def test_the_exchange_of_a_topic_permission_is_there_in_4_3_or_comes_with_the_document() -> None:
