@@ -69,6 +69,9 @@ def settings_of(
     numbers = {name: min((value for value in values[name] if value >= 0), default=None) for name in NUMBERS}
     texts = {name: next(iter(values[name]), None) for name in TEXTS}
     overflow = texts["overflow"] or "drop-head"
+    if is_quorum and len(values["overflow"]) > 1 and "overflow" in said[0]:
+        # Any policy comes before the argument of a quorum queue.
+        overflow = values["overflow"][1]
     delivery_limit = numbers["delivery-limit"] if values["delivery-limit"] else DELIVERY_LIMIT
     timeout_ms = numbers["consumer-timeout"]
     return Settings(

@@ -1,9 +1,9 @@
 """The settings of a queue: its arguments merged with the policies that apply to it.
 
-Of two numbers the smaller one applies; other arguments take precedence over policies. An operator policy is merged with
-the other policy first, key by key, and can only tighten it: an argument with a smaller number, or with another
-overflow, still applies. Source: RabbitMQ, "Policies"; rabbit_policy.erl, rabbit_policies.erl (merge_policy_value),
-rabbit_queue_type_util.erl (args_policy_lookup).
+Of two numbers the smaller one applies; other arguments take precedence over policies, but for the overflow of a quorum
+queue. An operator policy is merged with the other policy first, key by key, and can only tighten it: an argument with a
+smaller number, or with another overflow, still applies. Source: RabbitMQ, "Policies"; rabbit_policy.erl,
+rabbit_policies.erl (merge_policy_value), rabbit_queue_type_util.erl (args_policy_lookup).
 """
 
 from __future__ import annotations
@@ -69,6 +69,9 @@ def effective(arguments: fields.Table, policy: Definition, operator_policy: Defi
     if arguments.get("x-queue-type") == "stream":
         # Of streams alone the policy counts, whatever it says (rabbit_stream_queue.erl, policy_precedence).
         arguments = {name: value for name, value in arguments.items() if name.removeprefix("x-") not in definition}
+    elif "overflow" in definition and arguments.get("x-queue-type") == "quorum":
+        # So does the overflow of a quorum queue (rabbit_quorum_queue.erl, policyHasPrecedence).
+        arguments = {name: value for name, value in arguments.items() if name != "x-overflow"}
     found: dict[str, Any] = {}
     for key, argument in POLICY_KEYS.items():
         if argument in arguments:

@@ -98,6 +98,34 @@ def a_policy_refuses_publishes_of_channels_that_have_published_before(lab: Lab) 
     consumer.drain(q)
 
 
+def _overflow(lab: Lab, queue_type: str) -> None:
+    """Fill a queue whose argument and policy differ in the overflow, each of both ways."""
+    channel = lab.connect().channel()
+    channel.call(Confirm.Select)
+    pairs = [("reject-publish", "drop-head"), ("drop-head", "reject-publish")]
+    for turn, (argument, policy) in enumerate(pairs):
+        q = lab.name(f"q{turn}")
+        lab.http("PUT", _policy(lab), _body(lab, {"overflow": policy}))
+        arguments = {"x-queue-type": queue_type, "x-max-length": 1, "x-overflow": argument}
+        channel.call(Queue.Declare, queue=q, durable=True, arguments=arguments)
+        for number in range(1, 4):
+            channel.publish(b"%d" % number, routing_key=q)
+            channel.confirms(3 * turn + number, 3 * turn + number)
+            lab.rest(q)
+        channel.drain(q)
+    lab.http("DELETE", _policy(lab))
+
+
+@http_scenario
+def a_policy_determines_the_overflow_of_a_quorum_queue(lab: Lab) -> None:
+    _overflow(lab, "quorum")
+
+
+@http_scenario
+def an_argument_determines_the_overflow_of_a_classic_queue(lab: Lab) -> None:
+    _overflow(lab, "classic")
+
+
 @http_scenario
 def a_policy_limits_the_target_before_dead_letters_of_the_source_reach_it(lab: Lab) -> None:
     source, target = lab.name("q.source"), lab.name("q.target")

@@ -90,6 +90,23 @@ def test_the_overflow_of_an_operator_policy_overrides_the_policy_but_not_the_arg
 
 
 @pytest.mark.parametrize(
+    ("policy", "operator", "expected"),
+    [
+        ({"overflow": "drop-head"}, {}, "drop-head"),
+        ({}, {"overflow": "drop-head"}, "drop-head"),
+        ({"overflow": "reject-publish"}, {"overflow": "drop-head"}, "drop-head"),
+        ({"max-length": 5}, {}, "reject-publish"),
+    ],
+)
+def test_policies_determine_the_overflow_of_a_quorum_queue(
+    policy: dict[str, object], operator: dict[str, object], expected: str
+) -> None:
+    """Seen in RabbitMQ 3.10.8, 4.0.5 and 4.3.6."""
+    arguments = {"x-queue-type": "quorum", "x-overflow": "reject-publish"}
+    assert effective(arguments, policy, operator).overflow == expected
+
+
+@pytest.mark.parametrize(
     ("argument", "policy", "expected"), [(-1, 5, 5), (5, -1, 5), (-1, -1, -1), (0, -1, 0), (3, 5, 3)]
 )
 def test_a_negative_delivery_limit_yields_to_any_other(argument: int, policy: int, expected: int) -> None:
