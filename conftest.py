@@ -31,6 +31,7 @@ VERIFY = (
     # A C compiler.
     "tests/bench/test_generator.py",
     "tests/bench/test_managed.py",
+    "tests/torture/test_power_cuts.py",
     # The library that draws charts.
     "tests/bench/test_page.py",
     "tests/bench/test_shapes.py",

@@ -21,6 +21,7 @@ The kernel's boot id tells the two apart. It is Linux's; other systems flush eac
 from __future__ import annotations
 
 import contextlib
+import errno
 import logging
 import os
 import struct
@@ -213,11 +214,23 @@ def _flush(file: FileIO) -> None:
         os.fsync(file.fileno())
 
 
+def sync_names(folder: Path) -> None:
+    """Write the names in a folder, and its own, to the disk: after a power loss a new store is there. Raise OSError."""
+    sync_folder(folder)
+    # A folder that others own may be unreadable; they have made this one.
+    with contextlib.suppress(PermissionError):
+        sync_folder(folder.resolve().parent)
+
+
 def sync_folder(folder: Path) -> None:
     """Write the names in a folder to the disk. Windows does so by itself. Raise OSError."""
     if os.name == "posix":
         descriptor = os.open(folder, os.O_RDONLY)
         try:
             os.fsync(descriptor)
+        except OSError as error:
+            # Some network file systems flush no folders; they keep names in another way.
+            if error.errno not in (errno.EINVAL, errno.ENOTSUP):
+                raise
         finally:
             os.close(descriptor)

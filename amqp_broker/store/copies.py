@@ -9,7 +9,7 @@ from pathlib import Path
 
 import lmdb
 
-from amqp_broker.store.checkpoint import sync_folder
+from amqp_broker.store.checkpoint import sync_folder, sync_names
 from amqp_broker.store.environment import (
     COMPACTING_FILE,
     DATA_FILE,
@@ -41,7 +41,7 @@ def back_up(folder: Path, to: Path, on_page: OnPage | None = None) -> int:
                 size = _copy(environment, to, new, undo)
                 new.replace(to / DATA_FILE)
                 undo.callback((to / DATA_FILE).unlink, missing_ok=True)
-                sync_folder(to)
+                sync_names(to)
             except (OSError, lmdb.Error) as error:
                 raise StoreInaccessible(f"cannot write the backup to '{to}': {_reason(error)}") from None
             undo.pop_all()

@@ -139,6 +139,7 @@ class Environment:
                 self._prepare(found)
                 if is_lazy and checkpoint.boot_id():
                     self._become_lazy()
+                checkpoint.sync_names(folder)
                 # From now on the new files stay.
                 undo.pop_all()
         except OSError as error:
@@ -171,10 +172,13 @@ class Environment:
 
     def _prepare(self, found: int | None) -> None:
         """Create the tables of a new store, or convert those of an older format."""
-        self.tables = {name: self.lmdb.open_db(name.encode()) for name in TABLES}
-        if found != FORMAT:
-            with self.lmdb.begin(write=True) as txn:
-                migrate(txn, self.tables, FORMAT if found is None else found, FORMAT, STEPS)
+        if found == FORMAT:
+            self.tables = {name: self.lmdb.open_db(name.encode()) for name in TABLES}
+            return
+        with self.lmdb.begin(write=True) as txn:
+            # In one commit: tables without a format would be no store.
+            self.tables = {name: self.lmdb.open_db(name.encode(), txn) for name in TABLES}
+            migrate(txn, self.tables, FORMAT if found is None else found, FORMAT, STEPS)
 
     def used_bytes(self) -> int:
         """Return the octets of the pages in use; the file may have free ones, which are used again."""

@@ -93,6 +93,21 @@ def test_a_database_without_tables_is_begun_anew(tmp_path: Path) -> None:
     ReadOnlyEnvironment(tmp_path, is_alone=True).close()
 
 
+def test_a_store_is_created_in_one_commit(tmp_path: Path) -> None:
+    environment = Environment(tmp_path / "store")
+    assert environment.lmdb.info()["last_txnid"] == 1
+    environment.close()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="Windows flushes names by itself")
+def test_the_names_of_a_new_store_are_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    flushed: list[os.stat_result] = []
+    monkeypatch.setattr("os.fsync", lambda descriptor: flushed.append(os.fstat(descriptor)))
+    Environment(tmp_path / "store").close()
+    for folder in (tmp_path, tmp_path / "store"):
+        assert any(os.path.samestat(folder.stat(), found) for found in flushed)
+
+
 def test_the_file_of_an_interrupted_compaction_is_removed(folder: Path) -> None:
     (folder / COMPACTING_FILE).write_bytes(b"half")
     Environment(folder).close()
