@@ -1,10 +1,10 @@
 /* A disk that is recorded, and that fails when a test says so: loaded into a process with LD_PRELOAD.
 
-   DISK_FOLDER   the folder that counts as the disk; calls on files elsewhere pass
-   DISK_LOG      each change of the folder is appended here before it is made, as `struct Record`
-   DISK_FAULT    a file with a `struct Fault`, which a test may change at any time
-   DISK_BOOT_ID  the file that is opened in place of the kernel's boot id
-   DISK_FLUSH_US the time that a flush takes
+   DISK_FOLDER names the folder that counts as the disk. Calls on files elsewhere pass.
+   DISK_LOG names the record: each change of the folder is appended before it is made, as `struct Record`.
+   DISK_FAULT names a file with a `struct Fault`, which a test may change at any time.
+   DISK_BOOT_ID names the file that is opened in place of the kernel's boot id.
+   DISK_FLUSH_US is the time that a flush takes.
 
    tests/torture/disk.py reads the log. Changes through a memory mapping are not recorded: LMDB makes them in its lock
    file only, whose content has no meaning after a power cut. */

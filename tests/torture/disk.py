@@ -1,9 +1,10 @@
-"""A disk under a process: recorded, cut off from its power at any moment, and failing when a test says so.
+"""A disk that is recorded, that loses its power at any moment, and that fails when a test says so.
 
 `disk.c` is loaded into the process. It records each change of a folder and each flush. `Disk` replays the record up to
 a moment, and makes images: folders as a power cut at that moment may leave them. These rules hold on any disk:
 
-- What a file had when a flush of it began that has ended is there, and what an ended write with O_DSYNC wrote.
+- If a flush of a file has ended, the file has all that it had when the flush began. A write with O_DSYNC that has ended
+  is there as well.
 - Of each later write, each sector is there or not. So is the size that it gave to the file.
 - A name of a file is there if its folder was flushed after the name was made (fsync(2)); later changes of names are
   there or not.
@@ -141,7 +142,7 @@ class Change:
 
 @dataclass
 class File:
-    """A file on the disk: what is certain of it, and its later changes."""
+    """A file on the disk: its certain content, and later changes."""
 
     content: bytearray = field(default_factory=bytearray)
     changes: list[Change] = field(default_factory=list)
@@ -217,7 +218,7 @@ class Disk:
         """Begin with the files of a folder, or without any."""
         self._chance = chance
         self._by_inode: dict[int, File] = {}
-        # What is certain, and later changes of names in order.
+        # The certain names, and later changes in order.
         self._names: dict[str, File] = {}
         self._folders: set[str] = set()
         self._renames: list[Names] = []

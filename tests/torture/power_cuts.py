@@ -353,7 +353,7 @@ def cut_power(folder: Path, cuts: int, seed: int, store_sync: str = FULL) -> Res
 
 
 def cut_tool(tool: str, folder: Path, cuts: int, seed: int) -> Result:
-    """Cut the power of a tool of the store, or of the start of a broker, a number of times; the folder must be new."""
+    """Cut the power of a tool of the store, or of a broker that starts; the folder must be new."""
     dice, result, begun = random.Random(f"{seed} {tool}"), Result(), folder / "begun"
     begun.mkdir(parents=True)
     fill(begun / "used", MESSAGES, BODY_BYTES)

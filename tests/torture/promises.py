@@ -1,7 +1,7 @@
-"""The promises made to clients, each with the place in a disk's record where it was made, and their check.
+"""The promises made to clients, and their check.
 
-A place is the length of the record. A client reads it before it asks for something, and after it has the answer: what
-was promised at a place is kept by every image of the disk that is made there or later.
+Each has its place in the record of a disk: the length of the record. A client reads it before it asks for something,
+and after it has the answer. Every image of the disk that is made at a place or later keeps what was promised there.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def number_in(body: bytes) -> Number | None:
 
 
 class Promises:
-    """What clients asked for, and were promised; each with its place. Threads share it."""
+    """The questions of clients, and the promises made to them, each with its place. Threads share it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

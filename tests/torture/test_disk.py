@@ -36,7 +36,7 @@ def images(folder: Path, *records: Record) -> set[bytes | None]:
     return found
 
 
-def test_what_was_flushed_is_there(tmp_path: Path) -> None:
+def test_a_flushed_write_is_there(tmp_path: Path) -> None:
     assert images(tmp_path, *OVERWRITTEN, *flushed()) == {NEW}
 
 
