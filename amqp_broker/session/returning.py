@@ -51,7 +51,7 @@ def settling(channel: Channel, taken: Taken, *, requeue: bool, has_failed: bool)
         return channel.give_back(portion, has_failed)
 
     if requeue:
-        for together in apart(groups):
+        for together in apart(groups, has_limit=channel.limit is not None):
             yield from _returning(broker, together, give_back, channel.serve_returned)
         return
     for portion in portions(groups):
@@ -163,19 +163,28 @@ def lost_order(parted: Parted, *, is_by_tag: bool) -> list[Group]:
     return [*sorted(parted.items(), key=_by_subscription), (None, deque(gets))]
 
 
-def apart(groups: Sequence[Group]) -> Iterator[Sequence[Group]]:
+def apart(groups: Sequence[Group], *, has_limit: bool = False) -> Iterator[Sequence[Group]]:
     """Yield deliveries in the portions in which they come back: those of one consumer after the other.
 
     After each portion, its consumer takes again, and a queue drops what is too much and what has expired. Where that
-    may drop them, each delivery of basic.get, or that goes to the tail, is a portion.
+    may drop them, each delivery of basic.get, or that goes to the tail, is a portion. With a limit of the channel
+    (`ChannelLimit`), all come back before a consumer takes again: the limiter of RabbitMQ is informed at the end.
     """
     is_limited = any(queue.limits_returns for queue in _queues_of(groups))
+    if has_limit and not (is_limited and any(_is_alone(consumer) for consumer, _ in groups)):
+        yield groups
+        return
     for consumer, deliveries in groups:
-        if is_limited and (consumer is None or consumer.queue.returns_to_tail):
+        if is_limited and _is_alone(consumer):
             for one in popping(deliveries):
                 yield [(consumer, deque([one]))]
         else:
             yield [(consumer, deliveries)]
+
+
+def _is_alone(consumer: Consumer | None) -> bool:
+    """Return whether each delivery of a consumer, or of basic.get, is a portion where a queue may drop it."""
+    return consumer is None or consumer.queue.returns_to_tail
 
 
 def _queues_of(groups: Iterable[Group]) -> dict[Queue, None]:

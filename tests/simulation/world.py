@@ -204,6 +204,13 @@ class World:
         Where nothing is dropped, quorum queues have all of them back before they serve anything.
         """
         is_trimmed = any(self._is_trimmed(channel, tag) for tag in tags)
+        consumers = [channel.held[tag].consumer for tag in tags]
+        has_alone = any(
+            one is None or (one.queue.is_quorum and one.queue.settings.delivery_limit is None) for one in consumers
+        )
+        if channel.prefetch_total and not (is_trimmed and has_alone):
+            # All are back before the limit of the channel is free.
+            return [tags] if tags else []
         portions: list[list[int]] = []
         last: ConsumerModel | None = None
         for tag in tags:
