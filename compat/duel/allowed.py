@@ -45,7 +45,13 @@ ALLOWED = (
     ),
     Allowed(
         "A message of a quorum queue that had no headers has none without that count.",
-        re.compile(r'"properties": (?:\{"headers": \{\}\}|\[\])'),
+        re.compile(r'(?<="properties": \{)"headers": \{\}(?:, )?|, "headers": \{\}'),
+        "",
+        profiles=("3.13",),
+    ),
+    Allowed(
+        "No properties over HTTP are an object, as in RabbitMQ 4.",
+        re.compile(r'"properties": \[\]'),
         '"properties": {}',
         profiles=("3.13",),
     ),
@@ -102,7 +108,13 @@ def is_allowed(program: Program, theirs: Sequence[str], ours: Sequence[str], pro
         or _is_cyclic(theirs, ours)
         or (
             profile == "3.13"
-            and (_is_former(theirs, ours) or _is_overtaken(program, theirs, ours) or _is_sorted(program, theirs, ours))
+            and (
+                _is_former(theirs, ours)
+                or _is_overtaken(program, theirs, ours)
+                or _is_sorted(program, theirs, ours)
+                or _is_credited_twice(program, theirs, ours)
+                or _has_history(program, theirs, ours)
+            )
         )
     )
 
@@ -132,14 +144,17 @@ def _is_overtaken(program: Program, theirs: Sequence[str], ours: Sequence[str]) 
     """
     messages = [_messages(lines) for lines in (theirs, ours)]
     is_same = sorted(messages[0]) == sorted(messages[1])
-    return _has_quorum_queue(program) and is_same and any("x-death" in line for line in messages[0])
+    return _has_queue(program, "quorum") and is_same and any("x-death" in line for line in messages[0])
 
 
 def _is_sorted(program: Program, theirs: Sequence[str], ours: Sequence[str]) -> bool:
-    """Return whether headers stand in another order: RabbitMQ 3.10 sorts those to which a quorum queue adds a count."""
+    """Return whether headers stand in another order.
+
+    RabbitMQ 3.10 sorts those to which a quorum queue adds a count. This broker sorts those of a stream, as RabbitMQ 4.
+    """
     pairs = [pair for pair in zip(theirs, ours, strict=False) if pair[0] != pair[1]]
     return (
-        _has_quorum_queue(program)
+        (_has_queue(program, "quorum") or _has_queue(program, "stream"))
         and len(theirs) == len(ours)
         and all("headers={" in there and _words(there) == _words(here) for there, here in pairs)
     )
@@ -149,9 +164,29 @@ def _words(line: str) -> list[str]:
     return sorted(re.split(r"[ ,{}]+", line))
 
 
-def _has_quorum_queue(program: Program) -> bool:
+def _is_credited_twice(program: Program, theirs: Sequence[str], ours: Sequence[str]) -> bool:
+    """Return whether only RabbitMQ delivers more than the prefetch of a consumer.
+
+    3.10 credits a consumer twice for a message that exceeds the delivery limit of its quorum queue.
+    """
+    has_limit = any("delivery-limit" in str(step) for step in program)
+    delivered = [sum(" basic.deliver " in line for line in lines) for lines in (theirs, ours)]
+    ready = [sum(int(one[2]) for line in lines if (one := _READY.match(line))) for lines in (theirs, ours)]
+    return has_limit and delivered[0] - delivered[1] == ready[1] - ready[0] > 0
+
+
+def _has_history(program: Program, theirs: Sequence[str], ours: Sequence[str]) -> bool:
+    """Return whether only streams of this broker get the history that they are bound to, as in RabbitMQ 4."""
+    is_bound = _has_queue(program, "stream") and any("x-recent-history" in str(step) for step in program)
+    added = [line for line in ours if "x-stream-offset" in line]
+    return is_bound and len(added) > sum("x-stream-offset" in line for line in theirs) and set(theirs) <= set(ours)
+
+
+def _has_queue(program: Program, queue_type: str) -> bool:
+    """Return whether a program declares a queue of a type."""
     return any(
-        isinstance(step, Call) and step.fields.get("arguments", {}).get("x-queue-type") == "quorum" for step in program
+        isinstance(step, Call) and step.fields.get("arguments", {}).get("x-queue-type") == queue_type
+        for step in program
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from pamqp.commands import Basic, Queue
+from pamqp.commands import Basic, Exchange, Queue
 
 from amqp_broker.conformance.duel.steps import At, Call, Program, Publish
 from compat.duel.allowed import is_allowed, normalized
@@ -69,6 +69,47 @@ def test_a_quorum_queue_of_rabbitmq_3_10_may_sort_headers() -> None:
     assert not is_allowed(PLAIN, theirs, ours, "3.13")
     assert not is_allowed(declared(x_queue_type="quorum"), theirs, [ours[0].replace("I1", "I2"), ours[1]], "3.13")
     assert not is_allowed(declared(x_queue_type="quorum"), theirs, [ours[0], "q0: 1 ready"], "3.13")
+    assert is_allowed(declared(x_queue_type="stream"), theirs, ours, "3.13")
+    assert not is_allowed(declared(x_queue_type="stream"), theirs, ours, "4.0")
+
+
+def test_rabbitmq_3_10_may_deliver_more_than_the_prefetch_after_a_delivery_limit() -> None:
+    more = [
+        "a1 basic.deliver consumer_tag='c0'",
+        "a1     body=b'7'",
+        "a1 basic.deliver consumer_tag='c0'",
+        "a1     body=b'8'",
+    ]
+    theirs, ours = [*more, "q1: 3 ready, 1 consumers"], [*more[:2], "q1: 4 ready, 1 consumers"]
+    limited = declared(x_queue_type="quorum", x_delivery_limit=2)
+    assert is_allowed(limited, theirs, ours, "3.13")
+    assert not is_allowed(limited, theirs, ours, "4.0")
+    assert not is_allowed(limited, ours, theirs, "3.13")
+    assert not is_allowed(declared(x_queue_type="quorum"), theirs, ours, "3.13")
+    assert not is_allowed(limited, theirs, [*ours[:-1], "q1: 3 ready, 1 consumers"], "3.13")
+
+
+def test_streams_of_rabbitmq_3_10_get_nothing_of_a_history() -> None:
+    theirs = ["lab     headers={x-stream-offset: l0} body=b'1'"]
+    ours = [*theirs, "lab     headers={x-stream-offset: l1} body=b'2'"]
+    bound: Program = (
+        *declared(x_queue_type="stream"),
+        Call(At(), Exchange.Declare, {"exchange": "x0", "exchange_type": "x-recent-history"}),
+    )
+    assert is_allowed(bound, theirs, ours, "3.13")
+    assert not is_allowed(bound, theirs, ours, "4.0")
+    assert not is_allowed(bound, ours, theirs, "3.13")
+    assert not is_allowed(bound, ["lab     body=b'3'"], ours, "3.13")
+    assert not is_allowed(declared(x_queue_type="stream"), theirs, ours, "3.13")
+
+
+def test_empty_headers_of_rabbitmq_3_10_are_left_out_over_http() -> None:
+    for given in ('{"headers": {}}', "{}", "[]"):
+        assert normalized(f'lab GET x: 200 {{"properties": {given}}}', "3.13") == 'lab GET x: 200 {"properties": {}}'
+    for given in ('{"headers": {}, "user_id": "guest"}', '{"user_id": "guest", "headers": {}}'):
+        line = f'lab GET x: 200 {{"properties": {given}}}'
+        assert normalized(line, "3.13") == 'lab GET x: 200 {"properties": {"user_id": "guest"}}'
+        assert normalized(line, "4.0") == line
 
 
 def test_the_header_cc_of_a_stream_is_left_out_with_the_offset() -> None:
