@@ -129,6 +129,9 @@ def _entries(key: str, value: Any, name: str, wrong: list[str]) -> Iterator[Entr
     is_group = bool(value) and _is_table(value)
     if not is_group or key.startswith(("management.", "prometheus.")):
         key = _RENAMED.get(key, key)
+    if key == "consumer_timeout" and not isinstance(value, int):
+        # RabbitMQ then has no limit (rabbit_channel.erl, get_consumer_timeout).
+        value = 0
     if isinstance(value, (str, int, float)):
         yield Entry(key, str(value), name)
     elif key.startswith("listeners.") and isinstance(value, list):

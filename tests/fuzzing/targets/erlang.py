@@ -40,9 +40,18 @@ def check(data: bytes) -> None:
         term = erlang_terms.read(text)
     except TermError:
         return
+    if has_unprintable(term):
+        return
     printed = erlang(printable(term))
     again = erlang_terms.read(printed)
     expect(exact(again) == exact(term), f"{term!r} is printed as {printed} and read as {again!r}")
+
+
+def has_unprintable(term: Any) -> bool:
+    """Return whether a term has a part that no setting has: a map, an improper list or a function."""
+    if isinstance(term, (list, tuple)):
+        return any(map(has_unprintable, term))
+    return not isinstance(term, (str, int, float))
 
 
 def printable(term: Any) -> Any:
@@ -74,6 +83,7 @@ TEXTS = (
     "-rabbit heartbeat 30 -rabbit tcp_listeners [5672] +S 1:1 -rabbit log_levels [{connection,error}] -extra x",
     r"""{"a\n\"b", 'Atom \'q\'', -1.5e10, <<"bytes">>, [a@b, []], {}, ''}""",
     r"""<<"\x{e9}\101\s"/utf8>>""",
+    r"""[#{a => 1_000}, 16#FF, $a, $\n, "a" "b", [1|2], fun lists:map/2, <<1, 2:16/little, 1.5:32/float>>, -(+3)]""",
 )
 
 
@@ -94,6 +104,11 @@ WORDS = (
         '<<"',
         '">>',
         "/utf8",
+        "#{",
+        "=>",
+        "16#",
+        "$",
+        "fun ",
         "'",
         '"',
         "\\",

@@ -22,6 +22,11 @@ def pairs(text: str) -> dict[str, str]:
     ("term", "settings"),
     [
         ("{heartbeat, 30}", {"heartbeat": "30"}),
+        ("{consumer_timeout, 5000}", {"consumer_timeout": "5000"}),
+        # RabbitMQ's documented way to have none.
+        ("{consumer_timeout, undefined}", {"consumer_timeout": "0"}),
+        ("{consumer_timeout, false}", {"consumer_timeout": "0"}),
+        ("{consumer_timeout, infinity}", {"consumer_timeout": "0"}),
         ('{default_user, <<"anna">>}', {"default_user": "anna"}),
         ("{tcp_listeners, [5673]}", {"listeners.tcp.0": "5673"}),
         (
@@ -155,3 +160,14 @@ def test_plugins_are_a_list_of_names() -> None:
 def test_other_terms_are_not_a_list_of_plugins(text: str) -> None:
     with pytest.raises(TermError):
         plugins(text)
+
+
+def test_a_term_that_is_no_setting_does_not_lose_the_others() -> None:
+    text = """[{rabbit, [
+        {heartbeat, 16#1E}, {a, #{x => 1}}, {b, <<"\u00fc"/utf8>>}, {c, $a}, {d, [1|2]}, {e, fun m:f/2},
+        {channel_max, 1_000}, {default_user, "an" "na"}
+    ]}]."""
+    entries, wrong = from_config(text, "f")
+    found = {entry.key: entry.value for entry in entries}
+    assert (found["heartbeat"], found["channel_max"], found["default_user"]) == ("30", "1000", "anna")
+    assert wrong == [f"f: {key} has no effect here" for key in ("a", "d", "e")]
