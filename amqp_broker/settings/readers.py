@@ -17,10 +17,14 @@ FRAME_MAX_HIGHEST: Final = 2**31 - 1
 
 _UNITS: Final[dict[str, int]] = {
     **dict.fromkeys(("", "b"), 1),
-    **{unit: 1024 ** (power + 1) for power, letter in enumerate("kmgt") for unit in (letter, f"{letter}ib")},
+    **{
+        unit: 1024 ** (power + 1)
+        for power, letter in enumerate("kmgt")
+        for unit in (letter, f"{letter}i", f"{letter}ib")
+    },
     **{f"{letter}b": 1000 ** (power + 1) for power, letter in enumerate("kmgt")},
 }
-_AMOUNT: Final = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,18})?)(%|b|(?:[kmgt](?:i?b)?)?)", re.IGNORECASE)
+_AMOUNT: Final = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,18})?)(%|b|(?:[kmgt](?:i?b?)?)?)", re.IGNORECASE)
 _FRAME: Final = re.compile(r"([0-9]{1,18})(|kb|mb)", re.IGNORECASE)
 _FRAME_UNITS: Final = {"": 1, "kb": 1024, "mb": 1024 * 1024}
 

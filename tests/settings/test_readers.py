@@ -32,6 +32,7 @@ from amqp_broker.settings.readers import Reader, octets
         (readers.level, "none", "critical"),
         (readers.level_or_none, "", ""),
         (readers.level_or_none, "notice", "info"),
+        (readers.amount, "500Mi", "500Mi"),
         (readers.pattern, "^(a|b)$", "^(a|b)$"),
         (readers.one_of("a", "b"), "b", "b"),
     ],

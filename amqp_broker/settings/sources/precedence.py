@@ -93,7 +93,7 @@ def load(options: Mapping[str, Any], environment: Mapping[str, str]) -> Loaded:
         entries, wrong = erlang_settings.from_arguments(environment[ERLANG_ARGUMENTS], ERLANG_ARGUMENTS)
         notices += [Notice(text) for text in wrong]
         _add(given, entries, notices)
-    _add(given, _entries_of_files(given, notices), notices)
+    _add(given, _entries_of_files(given, environment, notices), notices)
     _add_plugins(given, notices)
     settings = Settings(**{name: value for name, (value, _) in given.items()})
     return Loaded(settings, {name: place for name, (_, place) in given.items()}, notices)
@@ -160,7 +160,7 @@ def _read_file(path: Path, source: str) -> str:
         raise SettingsError(f"{source}: '{path}' is not a text file in UTF-8") from None
 
 
-def _entries_of_files(given: dict[str, Given], notices: list[Notice]) -> list[Entry]:
+def _entries_of_files(given: dict[str, Given], environment: Mapping[str, str], notices: list[Notice]) -> list[Entry]:
     """Return the entries of all files, the most important last."""
     entries: list[Entry] = []
     advanced: list[Path] = []
@@ -184,6 +184,8 @@ def _entries_of_files(given: dict[str, Given], notices: list[Notice]) -> list[En
                 found, wrong = rabbitmq_conf.parse(_read_file(path, place), str(path))
                 entries += found
                 notices += [Notice(f"{line}: the line is not `key = value`") for line in wrong]
+    entries, wrong = rabbitmq_conf.substituted(entries, environment)
+    notices += [Notice(line) for line in wrong]
     for path in advanced:
         from amqp_broker.settings.sources import erlang_settings
 

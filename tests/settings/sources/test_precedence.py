@@ -404,3 +404,13 @@ def test_random_files_give_valid_settings(tmp_path: Path) -> None:
         loaded = settings({"config_file": str(tmp_path / "x.conf")}, environment)
         loaded.check()
         assert loaded.listeners is not None
+
+
+def test_a_value_of_a_file_may_refer_to_the_environment(tmp_path: Path) -> None:
+    text = "default_user = $(SEED_USER)\ndefault_pass = $(SEED_PASSWORD)\nheartbeat = 7\n"
+    file = write(tmp_path / "rabbitmq.conf", text)
+    loaded = load({"config_file": file}, {"SEED_USER": "anna"})
+    assert (loaded.settings.default_user, loaded.settings.heartbeat_s) == ("anna", 7)
+    assert loaded.wrong == [
+        f"{file}:2: default_pass refers to 'SEED_PASSWORD', which is neither a key nor a variable of the environment"
+    ]

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from amqp_broker.settings.sources.rabbitmq_conf import Entry, latest, parse, parts
+from amqp_broker.settings.sources.rabbitmq_conf import Entry, latest, parse, parts, substituted
 
 
 def value_of(line: str) -> str | None:
@@ -65,3 +65,44 @@ def test_the_last_entry_of_a_key_counts() -> None:
         "a": Entry("a", "3", "g:1"),
         "b": Entry("b", "2", "f:2"),
     }
+
+
+VARIABLES = {"SEED_USER": "bob", "B": "c d", "a.b": "of a variable", "CYCLE": "$(CYCLE)"}
+
+
+@pytest.mark.parametrize(
+    ("value", "expanded"),
+    [
+        # As 3.10.8 and 4.3.6 start with them.
+        ("$(SEED_USER)", "bob"),
+        ("x$(SEED_USER)y", "xboby"),
+        ("$(SEED_USER)-$(B)", "bob-c d"),
+        ("$( SEED_USER )", "bob"),
+        ("${SEED_USER}", "${SEED_USER}"),
+        ("$SEED_USER", "$SEED_USER"),
+        ("$(SEED_USER", "$(SEED_USER"),
+        ("$(other.key)", "bob's"),
+        ("$(a.b)", "of a variable"),
+    ],
+)
+def test_a_reference_stands_for_another_key_or_a_variable(value: str, expanded: str) -> None:
+    entries, wrong = parse(f"default_user = {value}\nother.key = $(SEED_USER)'s", "f")
+    complete, errors = substituted(entries, VARIABLES)
+    assert (complete[0].value, wrong, errors) == (expanded, [], [])
+
+
+@pytest.mark.parametrize(
+    ("value", "error"),
+    [
+        ("$(NONE)", "refers to 'NONE', which is neither a key nor a variable of the environment"),
+        ("$()", "refers to '', which is neither a key nor a variable of the environment"),
+        ("a$(default_user)", "refers to itself: default_user -> default_user"),
+        ("$(other.key)", "refers to itself: default_user -> other.key -> default_user"),
+        ("$(CYCLE)", "refers to itself: default_user -> CYCLE -> CYCLE"),
+    ],
+)
+def test_a_reference_to_nothing_or_to_itself_is_an_error(value: str, error: str) -> None:
+    entries, _ = parse(f"default_user = {value}\nheartbeat = 3\nother.key = $(default_user)", "f")
+    complete, errors = substituted(entries, VARIABLES)
+    assert [entry.key for entry in complete if entry.key == "heartbeat"] == ["heartbeat"]
+    assert f"f:1: default_user {error}" in errors
