@@ -26,6 +26,7 @@ GROUPS = (
     "Feature flags",
     "Operations",
     "Plugin Management",
+    "Shovels",
     "Queues",
     "Replication",
     "Upgrade",
