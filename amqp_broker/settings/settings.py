@@ -374,14 +374,14 @@ class Settings:
     default_user: str = setting(
         "guest",
         "Name of the first user.",
-        env=("RABBITMQ_DEFAULT_USER", "RABBITMQ_DEFAULT_USER_FILE", "RABBITMQ_USERNAME"),
+        env=("RABBITMQ_DEFAULT_USER", "RABBITMQ_DEFAULT_USER_FILE"),
         key="default_user",
         flag=False,
     )
     default_pass: str = setting(
         "guest",
         "Password of the first user.",
-        env=("RABBITMQ_DEFAULT_PASS", "RABBITMQ_DEFAULT_PASS_FILE", "RABBITMQ_PASSWORD"),
+        env=("RABBITMQ_DEFAULT_PASS", "RABBITMQ_DEFAULT_PASS_FILE"),
         key="default_pass",
         flag=False,
         is_secret=True,
@@ -389,7 +389,7 @@ class Settings:
     default_vhost: str = setting(
         "/",
         "Name of the first vhost.",
-        env=("RABBITMQ_DEFAULT_VHOST", "RABBITMQ_VHOST"),
+        env=("RABBITMQ_DEFAULT_VHOST",),
         key="default_vhost",
         flag=False,
     )

@@ -49,6 +49,8 @@ def value_of(call: Call, key: str) -> Any:
 
     name = next((declared.name for declared in SETTINGS if {key, f"{key}.*"} & set(declared.keys)), "")
     value = status_of(call)["settings"].get(name)
+    if key == "consumer_timeout" and value == 0:
+        return Atom("undefined")
     return [LISTS[key](word) for word in value.split()] if key in LISTS and isinstance(value, str) else value
 
 

@@ -280,7 +280,7 @@ COMMANDS = (
         run=wait,
         is_for_stopped=True,
         tools=BOTH,
-        timeout_s=None,
+        timeout_s=10.0,
     ),
     simple(
         "await_online_nodes",

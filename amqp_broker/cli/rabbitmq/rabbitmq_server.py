@@ -1,35 +1,68 @@
-"""`rabbitmq-server`: start the broker with RabbitMQ's environment; `-detached` starts it in the background."""
+"""`rabbitmq-server`: start the broker with RabbitMQ's environment; `-detached` starts it in the background.
+
+Source: RabbitMQ's scripts rabbitmq-server and rabbitmq-env; rabbit_env.erl.
+"""
 
 from __future__ import annotations
 
 import os
 import platform
+import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 PROGRAM = (sys.executable, "-m", "amqp_broker", "serve")
+# The script that sets variables where RABBITMQ_CONF_ENV_FILE names no other.
+ENV_FILE = "/etc/rabbitmq/rabbitmq-env.conf"
+MNESIA_BASE = "/var/lib/rabbitmq/mnesia"
+ERL_ARGS = "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS"
+# A flag of Erlang's virtual machine: `-rabbit`, `+S`.
+_ERLANG_FLAG = re.compile(r"\+.+|-[a-z]\w+")
 
 
 def main(words: list[str]) -> None:
     """Become the broker, or start it in the background."""
     environment = {**of_file(os.environ), **os.environ}
-    environment |= settings(environment)
+    options, arguments = divided(words)
+    environment |= settings(environment, arguments)
     # The script may have been the only one to know where the package is.
     paths = (str(Path(__file__).parents[3]), os.environ.get("PYTHONPATH", ""))
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
-    options = [word for word in words if word != "-detached"]
     if "AMQP_BROKER_DATA_DIR" in environment:
         # RabbitMQ also creates its folders.
         Path(environment["AMQP_BROKER_DATA_DIR"]).parent.mkdir(parents=True, exist_ok=True)
     if "-detached" not in words:
+        write_pid(os.getpid(), environment)
         os.execve(sys.executable, [*PROGRAM, *options], environment)
     detach(options, environment)
 
 
-def settings(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return variables of this broker that follow from RabbitMQ's environment."""
+def divided(words: Iterable[str]) -> tuple[list[str], list[str]]:
+    """Return the options of this broker, and arguments for Erlang's virtual machine, such as `-rabbit heartbeat 30`."""
+    options: list[str] = []
+    arguments: list[str] = []
+    current = options
+    for word in words:
+        if word == "-detached":
+            continue
+        if _ERLANG_FLAG.fullmatch(word):
+            current = arguments
+        elif word.startswith("--"):
+            current = options
+        current.append(word)
+    # The cookie of Erlang's distribution, which this broker does not have.
+    return [word for word in options if not word.startswith("--erlang-cookie=")], arguments
+
+
+def settings(environment: Mapping[str, str], arguments: Iterable[str] = ()) -> dict[str, str]:
+    """Return variables of this broker that follow from RabbitMQ's environment and the script's arguments."""
     found = {}
+    parts = [environment.get(name, "") for name in ("RABBITMQ_SERVER_ERL_ARGS", ERL_ARGS, "RABBITMQ_SERVER_START_ARGS")]
+    joined = " ".join(filter(None, [*parts, *arguments]))
+    if joined != environment.get(ERL_ARGS, ""):
+        found[ERL_ARGS] = joined
     name = node_name(environment)
     if name != environment.get("RABBITMQ_NODENAME"):
         found["RABBITMQ_NODENAME"] = name
@@ -53,14 +86,14 @@ def of_file(environment: Mapping[str, str]) -> dict[str, str]:
 
     The file is a shell script; its output goes to stderr.
     """
-    path = environment.get("RABBITMQ_CONF_ENV_FILE")
-    if not path or not Path(path).is_file():
+    path = environment.get("RABBITMQ_CONF_ENV_FILE") or ENV_FILE
+    if not Path(path).is_file():
         return {}
     import subprocess
 
     names_before = set(environment) | {"_", "PWD", "OLDPWD", "SHLVL"}
-    script = 'set -a; . "$0" >&2; exec env -0'
-    done = subprocess.run(["/bin/sh", "-c", script, str(Path(path).absolute())], capture_output=True, check=False)
+    command = ["/bin/sh", "-c", 'set -a; . "$0" >&2; exec env -0', str(Path(path).absolute())]
+    done = subprocess.run(command, env=dict(environment), capture_output=True, check=False)
     sys.stderr.write(done.stderr.decode(errors="replace"))
     pairs = (line.partition("=") for line in os.fsdecode(done.stdout).split("\0") if line)
     found = {name: value for name, _, value in pairs if name not in names_before}
@@ -92,8 +125,20 @@ def detach(options: list[str], environment: Mapping[str, str]) -> None:
             stderr=output,
             start_new_session=True,
         )
-    pid_file = environment.get("RABBITMQ_PID_FILE")
-    if pid_file:
-        Path(pid_file).write_text(f"{process.pid}\n", "utf-8")
+    write_pid(process.pid, environment)
     # The process must not be waited for any more.
     process.returncode = 0
+
+
+def write_pid(pid: int, environment: Mapping[str, str]) -> None:
+    """Write the file for which `rabbitmqctl wait FILE` waits, if its place is known and writable."""
+    file = environment.get("RABBITMQ_PID_FILE")
+    if not file:
+        name = node_name(environment)
+        file = (
+            environment.get("RABBITMQ_MNESIA_DIR") or f"{environment.get('RABBITMQ_MNESIA_BASE') or MNESIA_BASE}/{name}"
+        ) + ".pid"
+    with suppress(OSError):
+        if Path(file).parent.parent.is_dir():
+            Path(file).parent.mkdir(exist_ok=True)
+        Path(file).write_text(f"{pid}\n", "utf-8")

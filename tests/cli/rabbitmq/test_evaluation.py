@@ -67,6 +67,7 @@ def test_a_file_holds_an_expression(tmp_path: Path) -> None:
         ("{ok, V} = application:get_env(rabbit, loopback_users), V.", '[<<"guest">>]'),
         ("{ok,Value}=application:get_env(rabbit,channel_max),Value.", "100"),
         ("application:get_env(rabbit, channel_max, 5).", "100"),
+        ("application:get_env(rabbit, consumer_timeout).", "{ok,undefined}"),
         ("application:get_env(rabbit, nope, 5).", "5"),
     ],
 )
@@ -75,6 +76,7 @@ def test_variables_are_terms_of_their_kind(expression: str, text: str) -> None:
         "loopback_users": "guest",
         "default_user_tags": "administrator",
         "channel_max": 100,
+        "consumer_timeout_ms": 0,
         "auth_mechanisms": "PLAIN AMQPLAIN",
     }
     with canned({"GET /_broker/status": {**STATUS, "settings": settings}}) as api:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pika
 import pytest
 
+from amqp_broker.cli.rabbitmq.node_commands import COMMANDS
 from compat.waiting import wait_until
 from tests.cli.canned import canned, run_without_node
 from tests.cli.program import Serving, run, serving
@@ -141,3 +142,9 @@ def test_this_process_is_alive_and_one_that_ended_is_not() -> None:
     child = os.posix_spawn("/bin/true", ["true"], {})
     os.waitpid(child, 0)
     assert not is_alive(child)
+
+
+def test_wait_gives_up_after_ten_seconds() -> None:
+    """As in 3.10.8, 4.0.5 and 4.3.6."""
+    [command] = [command for command in COMMANDS if command.name == "wait"]
+    assert command.timeout_s == 10

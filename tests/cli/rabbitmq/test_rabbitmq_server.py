@@ -8,7 +8,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-from amqp_broker.cli.rabbitmq.rabbitmq_server import node_name, of_file, settings
+import pytest
+
+from amqp_broker.cli.rabbitmq import rabbitmq_server
+from amqp_broker.cli.rabbitmq.rabbitmq_server import ERL_ARGS, divided, node_name, of_file, settings, write_pid
 from compat.brokers import free_port
 from compat.waiting import wait_until
 from tests.cli.program import environment
@@ -54,7 +57,56 @@ def test_the_file_of_the_environment_is_a_script_whose_names_may_lack_the_prefix
     found = of_file({**os.environ, "RABBITMQ_CONF_ENV_FILE": str(path)})
     assert found.items() >= {"RABBITMQ_NODE_PORT": "5673", "RABBITMQ_NODENAME": "a b"}.items()
     assert of_file({"RABBITMQ_CONF_ENV_FILE": str(tmp_path / "none")}) == {}
-    assert of_file({}) == {}
+
+
+def test_the_file_of_the_environment_has_a_usual_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "rabbitmq-env.conf"
+    path.write_text("NODENAME=one@host\nSERVER_START_ARGS='-rabbit heartbeat 7'\n", "utf-8")
+    monkeypatch.setattr(rabbitmq_server, "ENV_FILE", str(path))
+    found = of_file(os.environ)
+    assert found.items() >= {"RABBITMQ_NODENAME": "one@host"}.items()
+    assert settings(found)[ERL_ARGS] == "-rabbit heartbeat 7"
+
+
+@pytest.mark.parametrize(
+    ("words", "options", "arguments"),
+    [
+        ([], [], []),
+        (["-detached"], [], []),
+        (["--port", "5673", "-c", "a.conf"], ["--port", "5673", "-c", "a.conf"], []),
+        (["-rabbit", "consumer_timeout", "7200000"], [], ["-rabbit", "consumer_timeout", "7200000"]),
+        (["+S", "1:1", "-detached", "--port", "1"], ["--port", "1"], ["+S", "1:1"]),
+        (["--erlang-cookie=x", "--log-level", "debug"], ["--log-level", "debug"], []),
+    ],
+)
+def test_arguments_of_erlang_are_no_options(words: list[str], options: list[str], arguments: list[str]) -> None:
+    assert divided(words) == (options, arguments)
+
+
+def test_arguments_of_erlang_follow_those_of_the_environment() -> None:
+    given = {
+        "RABBITMQ_SERVER_ERL_ARGS": "+P 9",
+        ERL_ARGS: "-rabbit heartbeat 1",
+        "RABBITMQ_SERVER_START_ARGS": "-rabbit channel_max 2",
+    }
+    found = settings(given, ["-rabbit", "frame_max", "8192"])[ERL_ARGS]
+    assert found == "+P 9 -rabbit heartbeat 1 -rabbit channel_max 2 -rabbit frame_max 8192"
+    assert ERL_ARGS not in settings({ERL_ARGS: "-rabbit heartbeat 1"})
+
+
+@pytest.mark.parametrize("variable", ["RABBITMQ_MNESIA_BASE", "RABBITMQ_MNESIA_DIR", "RABBITMQ_PID_FILE"])
+def test_the_number_of_the_process_is_in_a_file_where_rabbitmqctl_waits_for_it(tmp_path: Path, variable: str) -> None:
+    values = {
+        "RABBITMQ_MNESIA_BASE": tmp_path / "mnesia",
+        "RABBITMQ_MNESIA_DIR": tmp_path / "mnesia" / "one@host",
+        "RABBITMQ_PID_FILE": tmp_path / "mnesia" / "one@host.pid",
+    }
+    write_pid(7, {"RABBITMQ_NODENAME": "one@host", variable: str(values[variable])})
+    assert (tmp_path / "mnesia" / "one@host.pid").read_text("utf-8") == "7\n"
+
+
+def test_a_file_that_cannot_be_written_does_not_stop_the_start() -> None:
+    write_pid(7, {"RABBITMQ_PID_FILE": "/proc/none/pid"})
 
 
 def test_a_detached_broker_stays_and_logs_where_rabbitmq_does(tmp_path: Path) -> None:

@@ -114,9 +114,6 @@ def test_every_setting_has_a_name_in_the_environment() -> None:
         ("RABBITMQ_DEFAULT_USER", "anna", "default_user", "anna"),
         ("RABBITMQ_DEFAULT_PASS", "secret", "default_pass", "secret"),
         ("RABBITMQ_DEFAULT_VHOST", "test", "default_vhost", "test"),
-        ("RABBITMQ_USERNAME", "anna", "default_user", "anna"),
-        ("RABBITMQ_PASSWORD", "secret", "default_pass", "secret"),
-        ("RABBITMQ_VHOST", "test", "default_vhost", "test"),
         ("RABBITMQ_NODE_IP_ADDRESS", "::", "host", "::"),
         ("RABBITMQ_NODE_PORT", "5673", "port", 5673),
         ("RABBITMQ_NODE_PORT_NUMBER", "5673", "port", 5673),
@@ -414,3 +411,9 @@ def test_a_value_of_a_file_may_refer_to_the_environment(tmp_path: Path) -> None:
     assert loaded.wrong == [
         f"{file}:2: default_pass refers to 'SEED_PASSWORD', which is neither a key nor a variable of the environment"
     ]
+
+
+@pytest.mark.parametrize("name", ["RABBITMQ_USER", "RABBITMQ_USERNAME", "RABBITMQ_PASSWORD", "RABBITMQ_VHOST"])
+def test_variables_of_clients_change_nothing(name: str) -> None:
+    """Scripts set them for their clients, and RabbitMQ's image ignores them."""
+    assert load({}, {name: "theirs"}) == load({}, {})
