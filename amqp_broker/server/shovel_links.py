@@ -6,6 +6,7 @@ import asyncio
 import logging
 from abc import ABC, abstractmethod
 from collections import deque
+from itertools import cycle
 from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
 
 from amqp_broker.amqp.errors import AMQPError
@@ -32,6 +33,8 @@ WRITE_BUFFER_BYTES_HIGH: Final = 1024 * 1024
 UNREAD_BYTES_HIGH: Final = 256 * 1024
 # Bytes that a local link hands over in one call: a few milliseconds of work for the shovel and both sessions.
 BATCH_BYTES: Final = 16 * 1024
+# A local link has no port; the number makes the name of its connection, by which it is closed, its own.
+_PORTS: Final = cycle(range(1, 65536))
 
 
 class Mover(Protocol):
@@ -198,7 +201,8 @@ class LocalLink(Link[Shovel]):
         super().__init__(owner, client, mover)
         self._server = server
         port = server.ports.get("amqp", 0)
-        self.session = Session(server.broker, server.cycle.dirty, "127.0.0.1", 0, "127.0.0.1", port, server.clock.now())
+        name = "127.0.0.1", next(_PORTS), "127.0.0.1", port
+        self.session = Session(server.broker, server.cycle.dirty, *name, server.clock.now())
         self.session.internal_user = user
         self.is_blocked = False
         self._is_closed = False

@@ -173,3 +173,12 @@ def test_a_local_destination_confirms_what_the_store_has() -> None:
         shovel(here, src_queue="q", dest_queue="other", **local)
         here.until(lambda server: (depth(server, "other"), depth(server, "q")) == (COUNT, 0))
         here.until(lambda server: server.broker.vhosts["/"].queues["q"].unacked_count == 0)
+
+
+def test_the_connections_of_local_links_have_names_of_their_own() -> None:
+    with RunningServer() as here:
+        for name in ("one", "two"):
+            shovel(here, name, src_queue=name, dest_uri="amqp://", dest_queue="other")
+        here.until(lambda server: [one.state for one in server.shovels] == ["running", "running"])
+        names = here.ask(lambda server: [connection.name for connection in server.broker.connections])
+    assert len(set(names)) == 4
