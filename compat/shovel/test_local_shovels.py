@@ -94,7 +94,8 @@ class Lab:
             time.sleep(0.05)
         if row is not None and row["state"] == "terminated":
             row = {"state": "terminated"}
-        self.seen.append(row)
+        # How many messages wait for their confirms depends on timing.
+        self.seen.append(row and {key: item for key, item in row.items() if key != "pending"})
 
     def drain(self, *queues: str) -> None:
         """Note what the queues have, until nothing comes."""
@@ -141,8 +142,6 @@ def messages(lab: Lab) -> None:
     lab.shovel()
     lab.until(has_moved(3))
     lab.drain("b", "copied")
-    lab.end()
-    lab.drain("a")
 
 
 def added_headers(lab: Lab) -> None:
@@ -251,8 +250,6 @@ def no_route(lab: Lab) -> None:
     lab.publish("a")
     lab.shovel(dest_queue=None, dest_exchange="amq.direct", dest_exchange_key="nowhere")
     lab.until(has_moved(3))
-    lab.end()
-    lab.drain("a")
 
 
 def the_users_of_messages(lab: Lab) -> None:
