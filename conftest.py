@@ -50,6 +50,7 @@ VERIFY = (
     "compat/management_admin/test_any_request.py",
     "tests/simulation/test_planted_bugs.py",
     "tests/store/test_pages.py::test_no_damage_ends_the_process",
+    "tests/torture/test_failing_disk.py",
     "tests/torture/test_full_disk.py",
     "tests/torture/test_torture.py",
 )

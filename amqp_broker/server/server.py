@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from amqp_broker.broker import logins
 from amqp_broker.broker.broker import Broker
 from amqp_broker.broker.timers import Timers
+from amqp_broker.exit_codes import EX_DATAERR, EX_IOERR
 from amqp_broker.server import administration_log, advice_log, disk_space, handshakes, memory, tls
 from amqp_broker.server.alarms import STORE_FAILING, Alarms, Limits, Readings
 from amqp_broker.server.buffered_transport import BufferedTransport
@@ -26,6 +27,8 @@ from amqp_broker.server.pauses import Pauses
 from amqp_broker.server.ports_file import write_ports
 from amqp_broker.settings.readers import octets
 from amqp_broker.settings.settings import OS, Settings, SettingsError
+from amqp_broker.store.checkpoint import FlushFailed
+from amqp_broker.store.environment import DATA_FILE
 from amqp_broker.store.journal import PAGE_ERRORS
 from amqp_broker.store.store import Store
 
@@ -86,6 +89,7 @@ class Server:
         self.request_stop: Callable[[], None] = lambda: None
         # The reason if the store has become unreadable; the shell then ends the process.
         self.broken: str | None = None
+        self.exit_code = EX_DATAERR
         self.broker.journal.on_broken = self._on_broken
         self.cycle = FlushCycle(self.broker, self.clock)
         self.flush = self.cycle.flush
@@ -129,6 +133,18 @@ class Server:
         if self.broken is None and self.store is not None:
             folder = self.store.environment.folder
             self.broken = f"the store in '{folder}' is damaged: {reason}; run `store repair`, or restore a backup"
+            logger.critical("%s", self.broken)
+            self.request_stop()
+
+    def _on_failed_flush(self, error: FlushFailed) -> None:
+        """Ask for the end of the process: the system may have dropped what it could not write."""
+        if self.broken is None and self.store is not None:
+            file = self.store.environment.folder / DATA_FILE
+            self.broken = (
+                f"'{file}' cannot be flushed to the disk: {error}; the next start goes back to the last flush that "
+                "succeeded: check the disk before"
+            )
+            self.exit_code = EX_IOERR
             logger.critical("%s", self.broken)
             self.request_stop()
 
@@ -267,6 +283,8 @@ class Server:
             return
         if isinstance(error, PAGE_ERRORS):
             self._on_broken(str(error))
+        elif isinstance(error, FlushFailed):
+            self._on_failed_flush(error)
         if not self.store.is_failing:
             self.store.is_failing = True
             logger.error("the store cannot be written, publishers are blocked: %s", error)
@@ -285,6 +303,18 @@ class Server:
         self._cancel_timers()
         if self.store is not None:
             self.store.close()
+
+    async def give_up(self) -> None:
+        """Close all connections (320), commit nothing more, and end: the store cannot be used."""
+        if self.store is not None:
+            self.store.halt()
+        self.close_listeners()
+        try:
+            await self.disconnect()
+        except Exception:
+            # A session may have met the damage again.
+            logger.debug("a connection was not closed", exc_info=True)
+        await self.kill()
 
     async def kill(self) -> None:
         """End like a killed process: sockets are reset, and uncommitted changes are lost."""

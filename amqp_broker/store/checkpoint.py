@@ -16,6 +16,9 @@ So one commit, the checkpoint, is whole on the disk at any time:
    of later commits. If only the process was killed, the page cache has everything, and the newest commit is valid.
 
 The kernel's boot id tells the two apart. It is Linux's; other systems flush each commit.
+
+A flush of data.mdb that fails is final: the system drops what it could not write, and reports success the next time. So
+the checkpoint is written once more as that of another start (`FAILED`), and the next process goes back to it.
 """
 
 from __future__ import annotations
@@ -34,7 +37,7 @@ from typing import Final, NamedTuple
 
 import lmdb
 
-from amqp_broker.store.pages import META_BYTES
+from amqp_broker.store.pages import META_BYTES, read_meta
 from amqp_broker.store.seal import SEAL_BYTES, DamagedRecord, seal, unseal
 
 CHECKPOINT_FILE: Final = "checkpoint"
@@ -44,6 +47,8 @@ SLOT: Final = struct.Struct(f">QQ36s{META_BYTES}s{META_BYTES}s")
 # Each slot has a page of its own: a torn write of one leaves the other.
 SLOT_STEP: Final = 4096
 KEY: Final = b"checkpoint"
+# In place of the boot id, after a flush has failed.
+FAILED: Final = b"a flush has failed"
 
 logger = logging.getLogger("amqp_broker.store")
 
@@ -56,6 +61,15 @@ class Slot(NamedTuple):
     boot: bytes
     metas: tuple[bytes, bytes]
 
+    @property
+    def has_failed(self) -> bool:
+        """A flush of later commits has failed."""
+        return self.boot.rstrip(b"\0") == FAILED
+
+
+class FlushFailed(Exception):
+    """Commits since the checkpoint may not be on the disk, and no later flush can bring them there."""
+
 
 def boot_id() -> bytes:
     """Return the id of the machine's last start; nothing on systems that have none."""
@@ -66,9 +80,9 @@ def boot_id() -> bytes:
 
 
 class Checkpoint:
-    """The checkpoint of an open store, on Linux. `error` is set while the last flush has failed.
+    """The checkpoint of an open store, on Linux. `error` is set when a flush has failed; it stays.
 
-    `writing` is held while a transaction is committed. Methods raise OSError and lmdb.Error.
+    `writing` is held while a transaction is committed. Methods raise FlushFailed, OSError and lmdb.Error.
     """
 
     # The transaction that keeps the pages of the checkpoint.
@@ -79,7 +93,9 @@ class Checkpoint:
         self._path, self._writing, self._number = folder / CHECKPOINT_FILE, writing, 0
         # Held while a checkpoint is made, before `writing`.
         self._advancing = threading.Lock()
-        self.error: OSError | None = None
+        self.error: FlushFailed | OSError | None = None
+        # The meta pages of the checkpoint.
+        self._metas = (b"", b"")
         self._store_file = data.open("rb", buffering=0)
         try:
             self._slots_file = open(self._path, "xb", buffering=0, opener=_open_for_owner)  # noqa: SIM115
@@ -103,7 +119,7 @@ class Checkpoint:
                 return
             try:
                 self._advance(metas)
-            except OSError:
+            except (FlushFailed, OSError):
                 pinning.abort()
                 raise
             self._pinning.abort()
@@ -126,28 +142,45 @@ class Checkpoint:
 
     def _advance(self, metas: tuple[bytes, bytes]) -> None:
         """Flush the store, then make the commit of these meta pages the checkpoint."""
+        if isinstance(self.error, FlushFailed):
+            raise self.error
         try:
-            _flush(self._store_file)
-            slot = SLOT.pack(self._number, self._environment.stat()["psize"], boot_id(), *metas)
-            self._slots_file.seek(self._number % 2 * SLOT_STEP)
-            self._slots_file.write(seal(KEY, slot))
-            _flush(self._slots_file)
-            if not self._number:
-                sync_folder(self._path.parent)
-        except OSError as error:
+            self._flush_store()
+            self._write_slot(metas, boot_id())
+        except (FlushFailed, OSError) as error:
             self.error = error
             raise
+        self._metas, self.error = metas, None
+
+    def _flush_store(self) -> None:
+        try:
+            _flush(self._store_file)
+        except OSError as error:
+            if self._number:
+                # Where this fails, too, the disk has nothing newer.
+                with contextlib.suppress(OSError):
+                    self._write_slot(self._metas, FAILED)
+            raise FlushFailed(error.strerror or str(error)) from None
+
+    def _write_slot(self, metas: tuple[bytes, bytes], boot: bytes) -> None:
+        slot = SLOT.pack(self._number, self._environment.stat()["psize"], boot, *metas)
+        self._slots_file.seek(self._number % 2 * SLOT_STEP)
+        self._slots_file.write(seal(KEY, slot))
+        _flush(self._slots_file)
+        if not self._number:
+            sync_folder(self._path.parent)
         self._number += 1
-        self.error = None
 
     def close(self) -> None:
         """Flush the store, whose environment is closed, and remove the file if that succeeds."""
         try:
+            if isinstance(self.error, FlushFailed):
+                raise self.error
             _flush(self._store_file)
             self._path.unlink()
             sync_folder(self._path.parent)
-        except OSError as error:
-            logger.error("the last changes may not survive a power loss: %s", error)
+        except (FlushFailed, OSError) as error:
+            logger.error("the last changes may not be on the disk: %s", error)
         self._store_file.close()
         self._slots_file.close()
 
@@ -157,13 +190,32 @@ def is_behind(folder: Path) -> bool:
     return _lost_slot(folder) is not None
 
 
-def settle(folder: Path, data: Path, lmdb_lock: Path) -> bool:
-    """Repair a store whose last process had no proper end; return whether its last commits are given up.
+def rewrite_metas(data: Path) -> None:
+    """Write the meta pages to the disk as this machine sees them.
+
+    After a failed write of a meta page the disk may have another commit, whose pages the next one overwrites. Raise
+    OSError.
+    """
+    if not data.exists() or not data.stat().st_size:
+        return
+    with data.open("r+b", buffering=0) as file:
+        for at in (0, read_meta(file).page_bytes):
+            file.seek(at)
+            meta = file.read(META_BYTES)
+            file.seek(at)
+            file.write(meta)
+        _flush(file)
+
+
+def settle(folder: Path, data: Path, lmdb_lock: Path) -> Slot | None:
+    """Repair a store whose last process had no proper end.
+
+    Return the checkpoint if its later commits are given up.
 
     Call this with the lock of the store. Raise OSError.
     """
     if not (folder / CHECKPOINT_FILE).exists():
-        return False
+        return None
     lost = _lost_slot(folder)
     if data.exists():
         with data.open("r+b", buffering=0) as file:
@@ -177,7 +229,7 @@ def settle(folder: Path, data: Path, lmdb_lock: Path) -> bool:
     (folder / CHECKPOINT_FILE).unlink()
     # Pages of the checkpoint are overwritten from now on: it must not come back.
     sync_folder(folder)
-    return lost is not None
+    return lost
 
 
 def _lost_slot(folder: Path) -> Slot | None:

@@ -134,6 +134,8 @@ class Environment:
                     logger.info("the store in '%s' is converted from format %d to %d", folder, found, FORMAT)
                 lock.sign(lock_file)
                 (folder / COMPACTING_FILE).unlink(missing_ok=True)
+                if found is not None:
+                    checkpoint.rewrite_metas(folder / DATA_FILE)
                 self._open()
                 undo.callback(lambda: self.lmdb.close())
                 self._prepare(found)
@@ -154,6 +156,7 @@ class Environment:
         Call this on the reading thread, between two reads. Commits are kept; `tables` are replaced. Raise lmdb.Error.
         """
         with self.writing if self.checkpoint is None else self.checkpoint.pause():
+            checkpoint.rewrite_metas(self.folder / DATA_FILE)
             self.lmdb.close()
             self._open()
             self._prepare(FORMAT)
@@ -339,6 +342,8 @@ def _lock(folder: Path) -> int:
             f"'{folder}' is in use by process {held.holder or '(unknown)'}; "
             "end that, or give another folder with --data-dir"
         ) from None
+    except lock.CannotLock as error:
+        raise _unlockable(folder, error) from None
 
 
 @contextlib.contextmanager
@@ -358,16 +363,18 @@ def hold(data: Path, *, is_shared: bool) -> int:
     except lock.Held:
         other = "compacted" if is_shared else "backed up"
         raise StoreInUse(f"'{data.parent}' is being {other}; try again when that is done") from None
+    except lock.CannotLock as error:
+        raise _unlockable(data.parent, error) from None
 
 
 def settle(folder: Path) -> None:
     """Undo the commits that a power loss has torn, in a locked folder. Raise OSError."""
-    if checkpoint.settle(folder, folder / DATA_FILE, folder / LMDB_LOCK_FILE):
-        logger.warning(
-            "the machine of '%s' started again while commits were not flushed (store_sync is os): "
-            "the last moments before are lost",
-            folder,
-        )
+    lost = checkpoint.settle(folder, folder / DATA_FILE, folder / LMDB_LOCK_FILE)
+    if lost is not None:
+        reason = "could not write all commits of '%s' to its disk"
+        if not lost.has_failed:
+            reason = "of '%s' started again while commits were not flushed"
+        logger.warning(f"the machine {reason} (store_sync is os): the last moments before are lost", folder)
 
 
 def check(folder: Path, *, is_thorough: bool = False) -> int | None:
@@ -475,6 +482,13 @@ def migrate(txn: lmdb.Transaction, tables: Tables, found: int, wanted: int, step
 def _inaccessible(folder: Path, reason: str | None) -> StoreInaccessible:
     return StoreInaccessible(
         f"'{folder}' cannot be written: {reason}; change that, or give another folder with --data-dir"
+    )
+
+
+def _unlockable(folder: Path, error: lock.CannotLock) -> StoreInaccessible:
+    return StoreInaccessible(
+        f"'{folder}' cannot be locked: {error}; another process could use it as well; "
+        "give a folder of a file system that has locks with --data-dir"
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ if sys.platform == "win32":
 
     # Behind the contents: locked octets cannot be read, and the process id must be readable.
     LOCKED_AT: Final = 1 << 30
+    HELD: Final = (errno.EACCES, errno.EDEADLK)
 
     def _take(descriptor: int, is_shared: bool) -> None:
         os.lseek(descriptor, LOCKED_AT, os.SEEK_SET)
@@ -20,6 +22,8 @@ if sys.platform == "win32":
 
 else:
     import fcntl
+
+    HELD: Final = (errno.EWOULDBLOCK,)
 
     def _take(descriptor: int, is_shared: bool) -> None:
         fcntl.flock(descriptor, (fcntl.LOCK_SH if is_shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
@@ -33,13 +37,21 @@ class Held(Exception):
         self.holder = holder
 
 
+class CannotLock(Exception):
+    """The file system cannot lock files; the text is the system's reason."""
+
+
 def acquire(path: Path) -> int:
-    """Lock a file, creating it if necessary; return its descriptor, which holds the lock. Raise Held and OSError."""
+    """Lock a file, creating it if necessary; return its descriptor, which holds the lock.
+
+    Raise Held, CannotLock and OSError.
+    """
     while True:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
         try:
             _take(descriptor, is_shared=False)
-        except OSError:
+        except OSError as error:
+            _check_held(error, descriptor)
             os.lseek(descriptor, 0, os.SEEK_SET)
             holder = os.read(descriptor, 32).decode(errors="replace").strip()
             os.close(descriptor)
@@ -73,14 +85,22 @@ def sign(descriptor: int) -> None:
 def hold(path: Path, *, is_shared: bool) -> int:
     """Keep a file from being replaced while it is read, alone or with others; return its descriptor.
 
-    Raise Held and OSError.
+    Raise Held, CannotLock and OSError.
     """
     descriptor = os.open(path, os.O_RDONLY)
     try:
         # On Windows an open file cannot be replaced.
         if sys.platform != "win32":
             _take(descriptor, is_shared)
-    except OSError:
+    except OSError as error:
+        _check_held(error, descriptor)
         os.close(descriptor)
         raise Held from None
     return descriptor
+
+
+def _check_held(error: OSError, descriptor: int) -> None:
+    """Close a file that was not locked, and raise CannotLock, unless another process has the lock."""
+    if error.errno not in HELD:
+        os.close(descriptor)
+        raise CannotLock(error.strerror or str(error)) from None

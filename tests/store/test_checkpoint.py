@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import shutil
 from collections.abc import Iterator
@@ -164,18 +165,54 @@ def test_a_failed_flush_keeps_the_former_checkpoint(
 
     with monkeypatch.context() as failing:
         failing.setattr("os.fdatasync", fail)
-        with pytest.raises(OSError, match="Input/output error"):
+        with pytest.raises(checkpoint.FlushFailed, match="Input/output error"):
             kept.sync()
-        assert kept.error is not None
     dead = copy(work)
     with another_start(tmp_path):
         assert bodies_in(dead) == work.states[1]
-    kept.sync()
-    assert kept.error is None
+
+
+def test_after_a_failed_flush_no_other_counts_and_the_next_start_goes_back(
+    work: Work, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    kept, flush = present(work.environment.checkpoint), os.fdatasync
+
+    def fail(descriptor: int) -> None:
+        if Path(f"/proc/self/fd/{descriptor}").readlink().name == DATA_FILE:
+            raise OSError(5, "Input/output error")
+        flush(descriptor)
+
+    with monkeypatch.context() as failing:
+        failing.setattr("os.fdatasync", fail)
+        with pytest.raises(checkpoint.FlushFailed):
+            kept.sync()
+    # The system says that there is nothing left to flush.
+    with pytest.raises(checkpoint.FlushFailed):
+        kept.sync()
+    killed = copy(work)
+    kept.close()
+    assert (work.environment.folder / CHECKPOINT_FILE).exists()
+    assert bodies_in(killed) == work.states[1]
+    assert "could not write all commits" in caplog.text
 
 
 def test_systems_without_a_boot_id_flush_each_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checkpoint, "BOOT_ID", tmp_path / "missing")
     environment = Environment(tmp_path / "data", is_lazy=True)
     assert environment.checkpoint is None
+    environment.close()
+
+
+def test_meta_pages_are_written_to_the_disk_before_a_process_goes_on_from_them(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    Environment(folder).close()
+    disk, before = Disk(folder), (folder / DATA_FILE).read_bytes()
+    disk.note()
+    flushed: list[int] = []
+    with observed(disk, lambda: flushed.append(len(disk.versions[DATA_FILE]))):
+        environment = Environment(folder)
+        at_start = len(flushed)
+        environment.reopen()
+    assert (at_start, len(flushed)) == (1, 2)
+    assert (folder / DATA_FILE).read_bytes() == before
     environment.close()

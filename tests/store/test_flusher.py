@@ -4,8 +4,9 @@ import threading
 from pathlib import Path
 
 import pytest
-from pamqp.commands import Basic, Confirm, Connection
+from pamqp.commands import Confirm, Connection
 
+from amqp_broker.exit_codes import EX_IOERR
 from amqp_broker.settings.settings import OS
 from amqp_broker.store import checkpoint, flusher
 from amqp_broker.store.flusher import Flusher
@@ -36,7 +37,7 @@ def test_flushes_follow_each_other_until_the_end_whatever_fails(monkeypatch: pyt
     assert "store-flusher" not in {thread.name for thread in threading.enumerate()}
 
 
-def test_nothing_is_confirmed_after_a_failed_flush_until_one_succeeds(
+def test_nothing_is_confirmed_after_a_failed_flush_and_the_broker_asks_for_its_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(descriptor: int) -> None:
@@ -52,10 +53,10 @@ def test_nothing_is_confirmed_after_a_failed_flush_until_one_succeeds(
         client.call(Confirm.Select())
         with monkeypatch.context() as failing:
             failing.setattr("os.fdatasync", fail)
-            with pytest.raises(OSError, match="Input/output error"):
+            with pytest.raises(checkpoint.FlushFailed, match="Input/output error"):
                 flushed.sync()
-            client.publish("q", b"1", delivery_mode=PERSISTENT)
-            assert client.expect(Connection.Blocked, channel=0).reason == "low on disk"
-        flushed.sync()
-        running.ask(lambda server: present(server.store).commit())
-        assert {type(client.next()[0]) for _ in range(2)} == {Connection.Unblocked, Basic.Ack}
+        client.publish("q", b"1", delivery_mode=PERSISTENT)
+        assert client.expect(Connection.Blocked, channel=0).reason == "low on disk"
+        broken = running.ask(lambda server: (server.broken, server.exit_code))
+        assert "data.mdb' cannot be flushed to the disk: Input/output error" in present(broken[0])
+        assert broken[1] == EX_IOERR

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from amqp_broker.store import lock
+from amqp_broker.store.environment import Environment, StoreInaccessible
 
 
 def test_a_lock_is_for_one_and_tells_who_that_is(tmp_path: Path) -> None:
@@ -49,3 +51,20 @@ def test_many_hold_a_file_together_or_one_alone(tmp_path: Path) -> None:
     with pytest.raises(lock.Held):
         lock.hold(path, is_shared=True)
     os.close(alone)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has other locks")
+@pytest.mark.parametrize("number", [errno.ENOLCK, errno.EOPNOTSUPP])
+def test_a_file_system_without_locks_is_not_taken_for_another_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    def refuse(descriptor: int, operation: int) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr("fcntl.flock", refuse)
+    with pytest.raises(StoreInaccessible, match=f"cannot be locked: {os.strerror(number)}"):
+        Environment(tmp_path / "store")
+    # Nothing is left there.
+    assert not (tmp_path / "store").exists()
+    with pytest.raises(lock.CannotLock):
+        lock.hold(Path(__file__), is_shared=True)

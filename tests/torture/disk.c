@@ -159,7 +159,12 @@ static ssize_t write_parts(int file, const struct iovec *parts, int count, off_t
         if (written != (ssize_t)octets) abort(); /* the log would be wrong */
         if (flags & O_DSYNC) {
             if (flush_us) usleep(flush_us);
-            note(WRITTEN, inode_of(file), (uint64_t)offset, name, "", 0);
+            /* Others see what the disk may not have. */
+            if (fails(ON_SYNC, name)) {
+                note(SYNC_FAILED, inode_of(file), 0, name, "", 0);
+                written = -1;
+            } else
+                note(WRITTEN, inode_of(file), (uint64_t)offset, name, "", 0);
         }
     }
     pthread_mutex_unlock(&lock);

@@ -18,12 +18,14 @@ from typing import Any, Final
 
 from amqp_broker.cli.own.command_error import CommandError
 from amqp_broker.demo import served_demo
-from amqp_broker.exit_codes import EX_CANTCREAT, EX_DATAERR, EX_NOHOST, EX_NOPERM, EX_OSERR, EX_UNAVAILABLE
+from amqp_broker.exit_codes import EX_CANTCREAT, EX_NOHOST, EX_NOPERM, EX_OSERR, EX_UNAVAILABLE
 from amqp_broker.server import log_output
 from amqp_broker.server.listening import CannotListen
 from amqp_broker.server.server import Server
 from amqp_broker.settings.sources.conf_keys import Notice
 from amqp_broker.settings.sources.precedence import Loaded
+from amqp_broker.store import bus_error
+from amqp_broker.store.environment import DATA_FILE
 
 # mallopt(3)
 M_TRIM_THRESHOLD: Final = -1
@@ -46,6 +48,9 @@ def serve(loaded: Loaded) -> None:
     log_notices(loaded.notices)
     try:
         with without_collections():
+            store = loaded.settings.store_path
+            if store is not None:
+                bus_error.explain(store / DATA_FILE)
             server = Server(loaded.settings)
         tune_memory()
         raise_file_limit()
@@ -73,8 +78,8 @@ async def _serve(server: Server) -> None:
         raise CommandError(f"cannot write the ports file '{path}': {error.strerror}.", EX_CANTCREAT) from None
     await stopped.wait()
     if server.broken is not None:
-        await server.kill()
-        raise CommandError(server.broken, EX_DATAERR)
+        await server.give_up()
+        raise CommandError(server.broken, server.exit_code)
     await server.stop()
 
 
