@@ -16,6 +16,7 @@ import threading
 from collections.abc import Coroutine, Iterator
 from typing import Any, Final
 
+from amqp_broker.cli.own import bus_error
 from amqp_broker.cli.own.command_error import CommandError
 from amqp_broker.demo import served_demo
 from amqp_broker.exit_codes import EX_CANTCREAT, EX_NOHOST, EX_NOPERM, EX_OSERR, EX_UNAVAILABLE
@@ -24,7 +25,6 @@ from amqp_broker.server.listening import CannotListen
 from amqp_broker.server.server import Server
 from amqp_broker.settings.sources.conf_keys import Notice
 from amqp_broker.settings.sources.precedence import Loaded
-from amqp_broker.store import bus_error
 from amqp_broker.store.environment import DATA_FILE
 
 # mallopt(3)

@@ -12,7 +12,7 @@ from amqp_broker.exit_codes import EX_IOERR
 READ_BEYOND_THE_END = """
 import mmap, os, sys
 from pathlib import Path
-from amqp_broker.store import bus_error
+from amqp_broker.cli.own import bus_error
 
 bus_error.explain(Path(sys.argv[1]))
 with open(sys.argv[1], "r+b") as file:
