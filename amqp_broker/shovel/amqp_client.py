@@ -26,6 +26,7 @@ from amqp_broker.amqp.message import (
     FRAME_HEARTBEAT,
     FRAME_METHOD,
     Address,
+    MalformedProperties,
     Message,
 )
 from amqp_broker.amqp.methods import decode_method, encode_method
@@ -34,6 +35,10 @@ M = TypeVar("M", bound=base.Frame)
 
 CHANNEL: Final = 1
 FRAME_MAX: Final = 131072
+# The largest frames may not be smaller (spec 4.2.3, and frame-min-size).
+FRAME_MAX_LOWEST: Final = 4096
+# Answers that pamqp does not name: the first is to the protocol header.
+ANSWERS: Final = {"Connection.Start": ["Connection.Start"], "Connection.StartOk": ["Connection.Tune"]}
 # Limit of a message's body; the broker at the other end has its own limits.
 BODY_BYTES_MAX: Final = wire.BODY_BYTES_LIMIT
 # After this many heartbeat intervals of silence the connection is lost.
@@ -105,7 +110,8 @@ class Client:
         self._assembly: ContentAssembly | None = None
         self._publish_frames: dict[tuple[bytes, bool], bytes] = {}
         self._procedure: Procedure | None = self._open()
-        next(self._procedure)
+        # The method whose answer is awaited.
+        self._called = next(self._procedure)
         self._is_ready = False
         self._is_over = False
         self._has_received = True
@@ -179,7 +185,7 @@ class Client:
                 payload = data[at + FRAME.size : stop]
                 at = stop + 1
                 self._on_frame(kind, number, payload)
-        except (AMQPError, Disconnect) as error:
+        except (AMQPError, Disconnect, MalformedProperties) as error:
             raise Lost(f"the other end sent invalid AMQP: {error}") from None
         self._pending = data[at:]
 
@@ -230,6 +236,12 @@ class Client:
 
     def _go_on(self, answer: base.Frame) -> None:
         assert self._procedure is not None
+        called = self._called.name
+        expected = ANSWERS.get(called) or self._called.valid_responses
+        # The procedure gives up, or goes on without an answer.
+        is_refusal = isinstance(answer, commands.Channel.Close) and not called.startswith(("Connection.", "Channel."))
+        if answer.name not in expected and not is_refusal:
+            raise Lost(f"the other end sent {answer.name} instead of {' or '.join(expected)}")
         try:
             method = self._procedure.send(answer)
         except StopIteration:
@@ -238,6 +250,7 @@ class Client:
                 self._is_ready = True
                 self.peer.on_ready(self)
             return
+        self._called = method
         self._send(method, 0 if method.name.startswith("Connection.") else CHANNEL)
 
     def _open(self) -> Procedure:
@@ -262,6 +275,8 @@ class Client:
             locale="en_US",
         )
         self.frame_max = min(tune.frame_max or FRAME_MAX, FRAME_MAX)
+        if self.frame_max < FRAME_MAX_LOWEST:
+            raise Lost(f"the other end takes frames of {self.frame_max} octets only; {FRAME_MAX_LOWEST} are the least")
         tune_ok = call(
             commands.Connection.TuneOk,
             channel_max=tune.channel_max,

@@ -16,9 +16,11 @@ from amqp_broker.management.documents import capture_file, importing, snapshots
 from amqp_broker.management.http.request import Request
 from amqp_broker.session.session import Session
 from amqp_broker.settings.sources import conf_keys
+from amqp_broker.shovel import amqp_client
 from amqp_broker.store import codec, salvage
 
 LONG_NAMES = 100_000
+METHODS = ["Connection.Start", "Connection.Tune", "Connection.OpenOk"]
 
 
 class Fault(NamedTuple):
@@ -98,6 +100,7 @@ FAULTS = {
     "field_table": Fault(fields, "_decode_value", lose_the_sign),
     "property_list": Fault(property_list, "_have_order", lambda right: lambda keys: b"".join(keys).isascii()),
     "method": Fault(methods, "encode_method", lose_a_bit),
+    "client": Fault(amqp_client, "ANSWERS", lambda right: dict.fromkeys(right, METHODS), 5_000),
     "session": Fault(Session, "send", stumble_over_a_channel, 5_000),
     "http": Fault(Request, "read", stumble_over_numbers, 3_000),
     "definitions": Fault(importing.Import, "_read_binding", require_a_key, 5_000),

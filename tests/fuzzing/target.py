@@ -16,6 +16,7 @@ NAMES = (
     "property_list",
     "method",
     "session",
+    "client",
     "http",
     "definitions",
     "conf",

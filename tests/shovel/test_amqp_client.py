@@ -37,6 +37,12 @@ def client(peer: Peer | None = None) -> Client:
     return Client(peer or IdlePeer(), "guest", "guest", "/", 10, "test")
 
 
+START = frame.marshal(commands.Connection.Start(mechanisms="PLAIN"), 0)
+OPENED = b"".join(
+    [START, frame.marshal(commands.Connection.Tune(0, 4096, 0), 0), frame.marshal(commands.Connection.OpenOk(), 0)]
+)
+
+
 @pytest.mark.parametrize(
     ("data", "reason"),
     [
@@ -51,6 +57,12 @@ def client(peer: Peer | None = None) -> Client:
             "does not offer PLAIN; it offers EXTERNAL",
         ),
         (frame.marshal(commands.Connection.Close(320, "bye", 0, 0), 0), "320 bye"),
+        (frame.marshal(commands.Connection.Tune(), 0), "sent Connection.Tune instead of Connection.Start"),
+        (frame.marshal(commands.Channel.Close(404, "gone", 0, 0), 1), "sent Channel.Close instead of Connection.Start"),
+        (START + frame.marshal(commands.Connection.OpenOk(), 0), "sent Connection.OpenOk instead of Connection.Tune"),
+        (START + frame.marshal(commands.Connection.Tune(0, 4095, 0), 0), "takes frames of 4095 octets only"),
+        (START + frame.marshal(commands.Connection.Tune(0, 8, 0), 0), "takes frames of 8 octets only"),
+        (OPENED + frame.marshal(commands.Basic.QosOk(), 1), "sent Basic.QosOk instead of Channel.OpenOk"),
     ],
 )
 def test_invalid_octets_raise_lost_with_the_reason(data: bytes, reason: str) -> None:
@@ -107,3 +119,14 @@ def test_a_name_that_pamqp_refuses_is_declared() -> None:
     pair = Pair()
     pair.shovel(src_queue="päper/≈:1", dest_queue="b c")
     assert "päper/≈:1" in pair.here.vhosts["/"].queues
+
+
+def test_a_delivery_with_malformed_properties_is_a_reason_as_soon_as_they_are_read() -> None:
+    class ReadingPeer(IdlePeer):
+        def on_delivery(self, client: Client, tag: int, message: Message) -> None:
+            message.properties()
+
+    delivery = frame.marshal(commands.Basic.Deliver("c", 1, False, "", "q"), 1)
+    malformed = b"\x02\x00\x01\x00\x00\x00\x0f\x00\x3c" + bytes(10) + b"\x80\x00\x09\xce"
+    with pytest.raises(Lost, match="invalid AMQP: "):
+        client(ReadingPeer()).receive(delivery + malformed)
