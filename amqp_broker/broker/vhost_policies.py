@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from amqp_broker.amqp.errors import InvalidParameter
 from amqp_broker.broker import journal_entries
+from amqp_broker.broker.admin.mirroring import MIRROR_KEYS
 from amqp_broker.broker.admin.patterns import problem_with
 from amqp_broker.broker.admin.policies import (
     DELAYED_RETRY_KEYS,
@@ -37,6 +38,8 @@ QUEUES_AT_ONCE: Final = 16
 def known_keys(keys: Collection[str], profile: Profile) -> frozenset[str]:
     """Return those of the keys that a version of RabbitMQ knows."""
     unknown = frozenset() if profile.delays_retries else DELAYED_RETRY_KEYS | {"consumer-disconnected-timeout"}
+    if profile.release >= (4, 0):
+        unknown |= MIRROR_KEYS
     return frozenset(keys) - unknown - (frozenset() if profile.has_master_locator else {MASTER_LOCATOR})
 
 

@@ -37,6 +37,8 @@ WITHOUT_EFFECT: Final = {
     ),
     "restart_vhost": "vhosts are running",
     "remove_classic_queue_mirroring_from_policies": "queues have no mirrors",
+    "sync_queue": "queues have no mirrors",
+    "cancel_sync_queue": "queues have no mirrors",
     "set_channel_interceptor_priorities": "there are no interceptors of plugins",
     "rotate_logs": "tests/server/test_log_output.py",
     "restart_shovel": "tests/server/test_shovel_runner.py",

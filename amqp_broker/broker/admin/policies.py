@@ -15,6 +15,7 @@ from typing import Any, Final, Protocol
 from amqp_broker.amqp import fields
 from amqp_broker.amqp.errors import DoesNotExist, InvalidParameter
 from amqp_broker.broker.admin import patterns
+from amqp_broker.broker.admin.mirroring import MIRROR_KEYS, wrong_mirrors
 from amqp_broker.broker.admin.policy_merging import interval_ms, merged
 
 # Upper bound of stream-max-segment-size-bytes in policies and arguments.
@@ -45,10 +46,12 @@ UNSUPPORTED: Final[dict[str, frozenset[str]]] = {
             "stream-max-segment-size-bytes",
             "stream-filter-size-bytes",
             "initial-cluster-size",
+            *MIRROR_KEYS,
         }
     ),
     "stream": frozenset(
         {
+            *MIRROR_KEYS,
             "expires",
             "message-ttl",
             "dead-letter-exchange",
@@ -191,6 +194,8 @@ POLICY_VALUES: Final[dict[str, tuple[Callable[[Any], bool], str]]] = {
     "federation-upstream": (_is_text, "federation upstream name"),
     "federation-upstream-pattern": (_is_text, "federation upstream pattern name"),
     "federation-upstream-set": (_is_text, "federation upstream set name"),
+    # Those of mirrored queues, which `wrong_mirrors` checks; RabbitMQ had them before 4.0.
+    **dict.fromkeys(MIRROR_KEYS, (lambda value: True, "")),
     # Those of the sharding plugin, which `_wrong_shards` checks; they have no effect.
     "routing-key": (lambda value: True, ""),
     "shards-per-node": (lambda value: True, ""),
@@ -348,7 +353,8 @@ def _wrong_definition(definition: Any, keys: Collection[str]) -> str:
     if MASTER_LOCATOR in definition and MASTER_LOCATOR not in keys:
         return f"use of deprecated {MASTER_LOCATOR} argument is not permitted"
     delays = {key: value for key, value in definition.items() if key in DELAYED_RETRY_KEYS.intersection(keys)}
-    if wrong := _wrong_delays(delays) or _wrong_shards(definition):
+    mirrors = {key: value for key, value in definition.items() if key in MIRROR_KEYS.intersection(keys)}
+    if wrong := _wrong_delays(delays) or _wrong_shards(definition) or wrong_mirrors(mirrors):
         return wrong
     unknown = [(key, definition[key]) for key in sorted(definition) if key not in keys]
     if not unknown:

@@ -18,7 +18,7 @@ from amqp_broker.exit_codes import EX_USAGE
 MODULES = (
     *("diagnostic_commands", "list_commands", "user_commands", "vhost_commands", "permission_commands"),
     *("limit_commands", "policy_commands", "node_commands", "operation_commands", "queue_commands", "plugin_commands"),
-    *("cluster_commands", "runtime_commands", "shovel_commands"),
+    *("cluster_commands", "runtime_commands", "shovel_commands", "mirroring_commands"),
 )
 # Tools whose commands are in few modules.
 _NARROW = {
