@@ -84,13 +84,28 @@ def _check_filter_size(value: Any, profile: Profile) -> None:
         raise PreconditionFailed(f"Invalid value for{gap}x-stream-filter-size-bytes")
 
 
+# Uses of deprecated features, as predicates of a queue. Where they are not permitted, an import leaves it out.
+NOT_PERMITTED: Final = {
+    "transient_nonexcl_queues": "is neither durable nor exclusive",
+    "queue_master_locator": "has the argument x-queue-master-locator",
+}
+
+
 def check_deprecated(declaration: QueueDeclaration, profile: Profile) -> None:
     """Raise InternalError for a queue that uses a feature that is not permitted."""
+    feature = deprecated_feature(declaration, profile)
+    if feature:
+        raise _deprecated(feature, profile)
+
+
+def deprecated_feature(declaration: QueueDeclaration, profile: Profile) -> str:
+    """Return the name of a deprecated feature that a queue uses and that is not permitted, "" for none."""
     if not declaration.is_durable and declaration.owner is None and not profile.has_transient_queues:
-        raise _deprecated("transient_nonexcl_queues", profile)
+        return "transient_nonexcl_queues"
     is_classic = arguments.type_of(declaration.arguments) == "classic"
     if is_classic and "x-queue-master-locator" in declaration.arguments and not profile.has_master_locator:
-        raise _deprecated("queue_master_locator", profile)
+        return "queue_master_locator"
+    return ""
 
 
 def _deprecated(feature: str, profile: Profile) -> InternalError:

@@ -27,7 +27,7 @@ from amqp_broker.broker.exchanges.types import exchange_type
 from amqp_broker.broker.portions import Steps, finished
 from amqp_broker.broker.queues import arguments
 from amqp_broker.broker.queues.queue import QueueDeclaration
-from amqp_broker.broker.queues.types import check_shape, with_default_type
+from amqp_broker.broker.queues.types import NOT_PERMITTED, check_shape, deprecated_feature, with_default_type
 from amqp_broker.management.documents.definition import DefinitionsError, Entry, sentence_of, short_type, title_of
 from amqp_broker.management.documents.disposable import Disposable
 from amqp_broker.management.documents.values import SHORTSTR_BYTES_MAX
@@ -79,8 +79,8 @@ def importing(broker: Broker, document: Any, vhost: str | None = None, actor: st
 class Import:
     """Checked definitions that are ready to be declared. Raises DefinitionsError for invalid ones.
 
-    `steps` is the number of declarations, `notes` contains a sentence for each skipped object. `refused` has vhost and
-    name of the queues that are skipped because this version permits no transient ones.
+    `steps` is the number of declarations, `notes` contains a sentence for each skipped object. `refused` has vhost,
+    name and fault of the queues that are skipped because this version does not permit what they use.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class Import:
             raise DefinitionsError(f"definitions should be an object, actually were {fields.json_term(document)[:60]}")
         self.broker = broker
         self.notes: list[str] = []
-        self.refused: set[tuple[str, str]] = set()
+        self.refused: dict[tuple[str, str], str] = {}
         self._document = document
         self._vhost, self._actor = vhost, actor
         self._actions: deque[tuple[str, Action]] = deque()
@@ -355,9 +355,10 @@ class Import:
         except PreconditionFailed as error:
             self.notes.append(f"{entry.title} is skipped: {error}")
             return
-        if not (declaration.is_durable or self.broker.profile.has_transient_queues):
-            self.refused.add((vhost, name))
-            self.notes.append(f"{entry.title} is skipped: it is neither durable nor exclusive, which is not permitted")
+        feature = deprecated_feature(typed, self.broker.profile)
+        if feature:
+            self.refused[vhost, name] = NOT_PERMITTED[feature]
+            self.notes.append(f"{entry.title} is skipped: it {NOT_PERMITTED[feature]}, which is not permitted")
             return
         self._new_queues.setdefault(vhost, set()).add(name)
         self._do(entry, partial(self._declare_queue, vhost, declaration))

@@ -265,8 +265,8 @@ def _replacing(vhost: VHost, snapshot: Snapshot, built: Iterator[Message], *, cl
     broker = vhost.broker
     checked = Import(broker, snapshot.definitions, vhost.name, reads=False)
     yield from checked.reading()
-    for _, name in checked.refused:
-        raise SnapshotError(f"queue '{name}' is neither durable nor exclusive, which is not permitted here")
+    for (_, name), reason in checked.refused.items():
+        raise SnapshotError(f"queue '{name}' {reason}, which is not permitted here")
     if clear:
         yield from resetting_vhost(vhost)
     work = Import(broker, snapshot.definitions, vhost.name, reads=False)

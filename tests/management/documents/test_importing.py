@@ -286,13 +286,21 @@ def test_objects_of_a_new_vhost_are_bound(broker: Broker) -> None:
     assert [found["source"] for found in export(broker, "v")["bindings"]] == ["amq.direct", "e"]
 
 
-def test_a_transient_queue_is_skipped_where_none_is_permitted() -> None:
-    document = {"queues": [{**QUEUE, "durable": False}, {**QUEUE, "name": "good"}]}
+@pytest.mark.parametrize(
+    ("changes", "fault"),
+    [
+        ({"durable": False}, "is neither durable nor exclusive"),
+        ({"arguments": {"x-queue-master-locator": "min-masters"}}, "has the argument x-queue-master-locator"),
+    ],
+)
+def test_a_queue_is_skipped_that_uses_what_is_not_permitted(changes: dict[str, Any], fault: str) -> None:
+    """4.3.6 starts without it."""
+    document = {"queues": [{**QUEUE, **changes}, {**QUEUE, "name": "good"}]}
     broker = new_broker(compat="4.3")
-    assert import_(broker, document) == [
-        "queue 'q' in vhost '/' is skipped: it is neither durable nor exclusive, which is not permitted"
-    ]
+    assert import_(broker, document) == [f"queue 'q' in vhost '/' is skipped: it {fault}, which is not permitted"]
     assert list(broker.vhosts["/"].queues) == ["good"]
+    assert import_(older := new_broker(compat="4.0"), document) == []
+    assert list(older.vhosts["/"].queues) == ["q", "good"]
 
 
 @pytest.mark.parametrize(
