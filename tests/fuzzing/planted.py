@@ -12,6 +12,7 @@ from pamqp import commands
 
 from amqp_broker.amqp import fields, methods, property_list
 from amqp_broker.cli.rabbitmq import evaluation, formatters
+from amqp_broker.cli.rabbitmq.command import Call
 from amqp_broker.management.documents import capture_file, importing, snapshots
 from amqp_broker.management.http.request import Request
 from amqp_broker.session.session import Session
@@ -78,10 +79,10 @@ def require_a_host(address: Callable[[str], tuple[str, str]]) -> Any:
     return wrong
 
 
-def stumble_over_large_numbers(in_octets: Callable[[str], str]) -> Any:
-    def wrong(text: str) -> str:
-        int(text).to_bytes(2, "big")
-        return in_octets(text)
+def stumble_over_digits(value_of: Callable[[Call, str], Any]) -> Any:
+    def wrong(call: Call, key: str) -> Any:
+        assert not any(character.isdigit() for character in key)
+        return value_of(call, key)
 
     return wrong
 
@@ -106,7 +107,7 @@ FAULTS = {
     "definitions": Fault(importing.Import, "_read_binding", require_a_key, 5_000),
     "conf": Fault(conf_keys, "address", require_a_host),
     "erlang": Fault(formatters, "_escaped", lambda right: lambda text, mark: text),
-    "eval": Fault(evaluation, "in_octets", stumble_over_large_numbers, 5_000),
+    "eval": Fault(evaluation, "value_of", stumble_over_digits),
     "record": Fault(codec, "_table_in", lambda right: fields.decode_table),
     "store_file": Fault(salvage, "_is_sealed", lambda right: lambda key, value: len(value) > 8, 3_000),
     "capture": Fault(capture_file, "SHORTSTR_BYTES_MAX", lambda right: LONG_NAMES, 10_000),

@@ -253,7 +253,7 @@ def an_unused_queue_expires(lab: Lab) -> None:
 
 @scenario
 def an_expired_queue_dead_letters_nothing(lab: Lab) -> None:
-    channel, q = _with_dead_letters(lab, x_expires=100)
+    channel, q = _with_dead_letters(lab, x_expires=1000)
     lab.put(q, b"1")
     _until_gone(lab, q)
     channel.sync(lab.name("dead"))
@@ -262,9 +262,10 @@ def an_expired_queue_dead_letters_nothing(lab: Lab) -> None:
 @scenario
 def a_consumer_keeps_a_queue_from_expiring(lab: Lab) -> None:
     channel = lab.channel()
-    q = channel.declare(lab.name("q"), arguments={"x-expires": 50})
+    # Long enough for the consumer to come in time on a busy machine.
+    q = channel.declare(lab.name("q"), arguments={"x-expires": 1000})
     channel.consume(q)
-    let_pass(lab, 200)
+    let_pass(lab, 1500)
     lab.put(q, b"1")
     channel.deliveries(1)
     channel.call(Basic.Cancel, consumer_tag="c")
