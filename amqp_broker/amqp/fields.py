@@ -147,6 +147,9 @@ def type_name(value: Value) -> str:
     return _TYPE_NAMES[type(value)]
 
 
+_PRINTED_BITS_MAX: Final = 2048
+
+
 def erlang_term(value: Value | bytes) -> str:
     """Return a value as Erlang prints it in RabbitMQ's texts; strings and binaries look the same."""
     if value is None:
@@ -160,6 +163,9 @@ def erlang_term(value: Value | bytes) -> str:
     if isinstance(value, str):
         value = value.encode("utf-8", "surrogateescape")
     if not isinstance(value, bytes):
+        if isinstance(value, int) and value.bit_length() > _PRINTED_BITS_MAX:
+            # Python refuses to print thousands of digits.
+            return f"an integer of {value.bit_length()} bits"
         return str(value)
     if value and all(32 <= octet < 127 or octet in b"\b\t\n\v\f\r\x1b" for octet in value):
         escapes = {8: "\\b", 9: "\\t", 10: "\\n", 11: "\\v", 12: "\\f", 13: "\\r", 27: "\\e", 34: '\\"', 92: "\\\\"}

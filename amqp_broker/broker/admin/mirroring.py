@@ -26,7 +26,7 @@ def wrong_mirrors(definition: Mapping[str, Any]) -> str:
         return ""
     if MODE not in definition:
         return "ha-mode must be specified to specify ha-params, ha-sync-mode or ha-promote-on-shutdown"
-    if wrong := _wrong_params(definition[MODE], definition.get(PARAMS), _term(definition, PARAMS)):
+    if wrong := _wrong_params(definition, definition[MODE], definition.get(PARAMS)):
         return wrong
     if definition.get("ha-sync-mode", "manual") not in ("manual", "automatic"):
         return f'ha-sync-mode must be "manual" or "automatic", got {_term(definition, "ha-sync-mode")}'
@@ -38,15 +38,15 @@ def wrong_mirrors(definition: Mapping[str, Any]) -> str:
     return ""
 
 
-def _wrong_params(mode: Any, params: Any, term: str) -> str:
+def _wrong_params(definition: Mapping[str, Any], mode: Any, params: Any) -> str:
     if mode == "all":
-        return "" if term == "none" else 'ha-mode="all" does not take parameters'
+        return "" if PARAMS not in definition else 'ha-mode="all" does not take parameters'
     if mode == "exactly":
-        return "" if _is_positive(params) else f'ha-mode="exactly" takes an integer, {term} given'
+        return "" if _is_positive(params) else f'ha-mode="exactly" takes an integer, {_term(definition, PARAMS)} given'
     if mode != "nodes":
         return f"{fields.json_term(mode)} is not a valid ha-mode value"
     if not isinstance(params, list):
-        return f'ha-mode="nodes" takes a list, {term} given'
+        return f'ha-mode="nodes" takes a list, {_term(definition, PARAMS)} given'
     if not params:
         return 'ha-mode="nodes" list must be non-empty'
     wrong = [node for node in params if not isinstance(node, str)]

@@ -18,6 +18,8 @@ PROGRAM = (sys.executable, "-m", "amqp_broker", "serve")
 ENV_FILE = "/etc/rabbitmq/rabbitmq-env.conf"
 MNESIA_BASE = "/var/lib/rabbitmq/mnesia"
 ERL_ARGS = "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS"
+# Words in the commands of nodes: this broker's, and RabbitMQ's virtual machine.
+_NODES = (b"amqp_broker", b"amqp-broker", b"beam.smp")
 # A flag of Erlang's virtual machine: `-rabbit`, `+S`.
 _ERLANG_FLAG = re.compile(r"\+.+|-[a-z]\w+")
 
@@ -131,7 +133,10 @@ def detach(options: list[str], environment: Mapping[str, str]) -> None:
 
 
 def write_pid(pid: int, environment: Mapping[str, str]) -> None:
-    """Write the file for which `rabbitmqctl wait FILE` waits, if its place is known and writable."""
+    """Write the file for which `rabbitmqctl wait FILE` waits, if its place is known and writable.
+
+    The file of another node that still runs is kept, although RabbitMQ would replace it.
+    """
     file = environment.get("RABBITMQ_PID_FILE")
     if not file:
         name = node_name(environment)
@@ -141,4 +146,26 @@ def write_pid(pid: int, environment: Mapping[str, str]) -> None:
     with suppress(OSError):
         if Path(file).parent.parent.is_dir():
             Path(file).parent.mkdir(exist_ok=True)
-        Path(file).write_text(f"{pid}\n", "utf-8")
+        if not _is_of_another_node(Path(file), pid):
+            Path(file).write_text(f"{pid}\n", "utf-8")
+
+
+def _is_of_another_node(file: Path, pid: int) -> bool:
+    """Return whether a file has the number of a process that is a node, but not this one.
+
+    After a crash and a restart of the machine, the number may be that of any program.
+    """
+    try:
+        other = int(file.read_text("utf-8"))
+        if other in (pid, os.getpid()) or other <= 0:
+            return False
+        os.kill(other, 0)
+        command = Path(f"/proc/{other}/cmdline").read_bytes()
+    except PermissionError:
+        return True
+    except FileNotFoundError:
+        # Without /proc, the program is not known.
+        return file.exists() and not Path("/proc/self").exists()
+    except (OSError, ValueError, OverflowError):
+        return False
+    return any(name in command for name in _NODES)

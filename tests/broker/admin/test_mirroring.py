@@ -54,6 +54,12 @@ def test_the_keys_of_mirrors_are_checked_in_rabbitmqs_order(definition: dict[str
     assert wrong_mirrors(definition) == wrong
 
 
+def test_a_number_of_thousands_of_digits_is_not_printed() -> None:
+    assert wrong_mirrors({"ha-mode": "exactly", "ha-params": 10**5000}) == ""
+    wrong = 'ha-mode="exactly" takes an integer, an integer of 16610 bits given'
+    assert wrong_mirrors({"ha-mode": "exactly", "ha-params": -(10**5000)}) == wrong
+
+
 @pytest.mark.parametrize("compat", PROFILES)
 def test_policies_of_3_13_may_ask_for_mirrors(compat: str) -> None:
     known = known_keys(POLICY_VALUES, PROFILES[compat])

@@ -105,6 +105,35 @@ def test_the_number_of_the_process_is_in_a_file_where_rabbitmqctl_waits_for_it(t
     assert (tmp_path / "mnesia" / "one@host.pid").read_text("utf-8") == "7\n"
 
 
+@pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="needs /proc")
+@pytest.mark.parametrize(("word", "kept"), [("amqp_broker", True), ("another-program", False)])
+def test_the_file_of_another_node_that_runs_is_kept(tmp_path: Path, word: str, kept: bool) -> None:
+    file = tmp_path / "pid"
+    command = [sys.executable, "-c", "import sys; print(); sys.stdin.read()", word]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        # Its command is known once it has started.
+        assert other.stdout is not None
+        other.stdout.readline()
+        file.write_text(f"{other.pid}\n", "utf-8")
+        write_pid(7, {"RABBITMQ_PID_FILE": str(file)})
+        assert file.read_text("utf-8") == (f"{other.pid}\n" if kept else "7\n")
+        file.write_text(f"{other.pid}\n", "utf-8")
+        write_pid(other.pid, {"RABBITMQ_PID_FILE": str(file)})
+        assert file.read_text("utf-8") == f"{other.pid}\n"
+        other.communicate()
+    # It has ended.
+    write_pid(7, {"RABBITMQ_PID_FILE": str(file)})
+    assert file.read_text("utf-8") == "7\n"
+
+
+@pytest.mark.parametrize("content", ["", "no number", "0", "-1", "9" * 30, "9" * 5000])
+def test_a_file_without_the_number_of_a_process_is_replaced(tmp_path: Path, content: str) -> None:
+    file = tmp_path / "pid"
+    file.write_text(content, "utf-8")
+    write_pid(7, {"RABBITMQ_PID_FILE": str(file)})
+    assert file.read_text("utf-8") == "7\n"
+
+
 def test_a_file_that_cannot_be_written_does_not_stop_the_start() -> None:
     write_pid(7, {"RABBITMQ_PID_FILE": "/proc/none/pid"})
 
