@@ -6,10 +6,11 @@ Source: rabbit.erl (`log_broker_started`), rabbit_auth_backend_internal.erl, rab
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 from amqp_broker.amqp.fields import printable
+from amqp_broker.settings.plugins import BUILT_IN, enabled
 
 logger = logging.getLogger("amqp_broker.server")
 
@@ -47,12 +48,28 @@ ALWAYS_ON: Final = (
 )
 # Plugins that are listeners, by the name of their port.
 LISTENING: Final = {"management": "rabbitmq_management", "prometheus": "rabbitmq_prometheus"}
+# Tools wait for these lines, too.
+READY: Final = "Ready to start client connection listeners"
+COMPLETED: Final = " completed with %d plugins."
 
 
-def startup(ports: Mapping[str, int]) -> str:
-    """Return the line that tools wait for: the broker is ready. A line for each plugin follows."""
-    plugins = sorted([*ALWAYS_ON, *(plugin for port, plugin in LISTENING.items() if port in ports)])
-    return "\n * ".join([f"Server startup complete; {len(plugins)} plugins started.", *plugins])
+def plugins_of(setting: str, ports: Mapping[str, int]) -> list[str]:
+    """Return the plugins of the list that the user has given, or those that are built in."""
+    if setting:
+        return enabled(setting)
+    return sorted([*ALWAYS_ON, *(plugin for port, plugin in LISTENING.items() if port in ports)])
+
+
+def startup(plugins: Collection[str]) -> str:
+    """Return the line that tools wait for: the broker is ready. A line for each plugin follows.
+
+    Tools compare the number with RabbitMQ's, so plugins that are not available here count.
+    """
+    return "\n * ".join([f"Server startup complete; {len(plugins)} plugins started.", *map(_described, plugins)])
+
+
+def _described(plugin: str) -> str:
+    return plugin if plugin in BUILT_IN else f"{plugin} (not available)"
 
 
 def log(event: str, headers: Mapping[str, Any]) -> None:

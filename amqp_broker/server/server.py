@@ -161,6 +161,7 @@ class Server:
             )
             self.store.start(self.loop.call_soon_threadsafe, committing.on_done)
         self._run_each_second()
+        logger.info(administration_log.READY)
         try:
             await self.listen()
         except BaseException:
@@ -191,7 +192,9 @@ class Server:
             except OSError:
                 await self.stop()
                 raise
-        logger.info("%s", administration_log.startup(self.ports))
+        plugins = administration_log.plugins_of(self.settings.plugins, self.ports)
+        logger.info(administration_log.COMPLETED, len(plugins))
+        logger.info("%s", administration_log.startup(plugins))
         # Finish the work that a former process left behind.
         self.flush()
 

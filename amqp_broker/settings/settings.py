@@ -126,7 +126,7 @@ class Settings:
     )
     plugins: str = setting(
         "",
-        "Enabled plugins, separated by commas, instead of the file of plugins; ALL enables all.",
+        "Enabled plugins, separated by commas, instead of the file of plugins; ALL enables all, none enables none.",
         env=("RABBITMQ_ENABLED_PLUGINS",),
         flag=False,
     )

@@ -7,6 +7,7 @@ import pytest
 from amqp_broker.broker.admin.access import Permission, TopicPermission
 from amqp_broker.broker.admin.policies import Policy
 from amqp_broker.server import administration_log
+from amqp_broker.server.administration_log import plugins_of, startup
 from tests.peer import Lab
 
 
@@ -58,11 +59,37 @@ def test_clients_and_their_queues_are_not_logged_here(lab: Lab, caplog: pytest.L
     assert [record for record in caplog.records if record.name == "amqp_broker.server"] == []
 
 
+ALL_PORTS = {"amqp": 5672, "management": 15672, "prometheus": 15692}
+
+
 def test_the_startup_line_counts_the_plugins_below_it() -> None:
-    first, *plugins = administration_log.startup({"amqp": 5672, "management": 15672, "prometheus": 15692}).split("\n")
+    first, *plugins = startup(plugins_of("", ALL_PORTS)).split("\n")
     assert first == f"Server startup complete; {len(plugins)} plugins started."
     assert {" * rabbitmq_management", " * rabbitmq_prometheus"} < set(plugins)
 
 
 def test_disabled_listeners_are_no_plugins() -> None:
-    assert "rabbitmq_management" not in administration_log.startup({"amqp": 5672})
+    assert "rabbitmq_management" not in plugins_of("", {"amqp": 5672})
+
+
+# The numbers of RabbitMQ 3.10.8 and 4.3.6.
+@pytest.mark.parametrize(
+    ("setting", "number"),
+    [
+        ("none", 0),
+        ("rabbitmq_management,rabbitmq_prometheus", 4),
+        ("rabbitmq_management rabbitmq_stomp", 4),
+        (
+            "rabbitmq_management,rabbitmq_prometheus,rabbitmq_shovel,rabbitmq_shovel_management,"
+            "rabbitmq_consistent_hash_exchange,rabbitmq_stomp,rabbitmq_sharding,rabbitmq_auth_mechanism_ssl,"
+            "rabbitmq_event_exchange",
+            11,
+        ),
+    ],
+)
+def test_the_number_of_plugins_is_that_of_the_list_with_what_it_requires(setting: str, number: int) -> None:
+    assert startup(plugins_of(setting, ALL_PORTS)).startswith(f"Server startup complete; {number} plugins started.")
+
+
+def test_a_plugin_that_is_not_built_in_is_marked() -> None:
+    assert " * rabbitmq_stomp (not available)" in startup(["rabbitmq_shovel", "rabbitmq_stomp"]).split("\n")

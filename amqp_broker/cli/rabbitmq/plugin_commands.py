@@ -14,38 +14,10 @@ from amqp_broker.cli.rabbitmq.command import PLUGINS, Call, Command, Failure, Mi
 from amqp_broker.cli.rabbitmq.tool import Report
 from amqp_broker.exit_codes import EX_SOFTWARE
 from amqp_broker.light_typing import Any
+from amqp_broker.settings.plugins import NEEDS, with_needed
 
 GROUP = "Plugin Management"
 DEFAULT_FILE = "/etc/rabbitmq/enabled_plugins"
-# Plugins of RabbitMQ and frequent ones of its community, each with the plugins that it requires.
-_ALONE = """rabbitmq_amqp1_0 rabbitmq_auth_backend_cache rabbitmq_auth_backend_http rabbitmq_auth_backend_ldap
-    rabbitmq_auth_backend_oauth2 rabbitmq_auth_mechanism_ssl rabbitmq_consistent_hash_exchange
-    rabbitmq_delayed_message_exchange rabbitmq_event_exchange rabbitmq_federation rabbitmq_jms_topic_exchange
-    rabbitmq_mqtt rabbitmq_random_exchange rabbitmq_recent_history_exchange rabbitmq_sharding rabbitmq_shovel
-    rabbitmq_stomp rabbitmq_stream rabbitmq_web_dispatch"""
-NEEDS: dict[str, tuple[str, ...]] = {
-    **dict.fromkeys(_ALONE.split(), ()),
-    "rabbitmq_federation_management": ("rabbitmq_federation", "rabbitmq_management"),
-    "rabbitmq_federation_prometheus": ("rabbitmq_federation", "rabbitmq_prometheus"),
-    "rabbitmq_management": ("rabbitmq_management_agent", "rabbitmq_web_dispatch"),
-    "rabbitmq_management_agent": ("rabbitmq_web_dispatch",),
-    **{f"rabbitmq_peer_discovery_{name}": ("rabbitmq_peer_discovery_common",) for name in ("aws", "consul")},
-    **{f"rabbitmq_peer_discovery_{name}": ("rabbitmq_peer_discovery_common",) for name in ("etcd", "k8s")},
-    "rabbitmq_peer_discovery_common": (),
-    "rabbitmq_prometheus": ("rabbitmq_management_agent", "rabbitmq_web_dispatch"),
-    "rabbitmq_shovel_management": ("rabbitmq_management", "rabbitmq_shovel"),
-    "rabbitmq_shovel_prometheus": ("rabbitmq_prometheus", "rabbitmq_shovel"),
-    "rabbitmq_stream_management": ("rabbitmq_management", "rabbitmq_stream"),
-    "rabbitmq_top": ("rabbitmq_management",),
-    "rabbitmq_tracing": ("rabbitmq_management",),
-    "rabbitmq_trust_store": (),
-    "rabbitmq_web_mqtt": ("rabbitmq_mqtt", "rabbitmq_web_dispatch"),
-    "rabbitmq_web_mqtt_examples": ("rabbitmq_web_mqtt",),
-    "rabbitmq_web_stomp": ("rabbitmq_stomp", "rabbitmq_web_dispatch"),
-    "rabbitmq_web_stomp_examples": ("rabbitmq_web_stomp",),
-}
-
-
 # Plugins by the protocol of their listeners, with and without TLS.
 LISTENING = {"http": "rabbitmq_management", "http/prometheus": "rabbitmq_prometheus"}
 
@@ -79,18 +51,6 @@ def write(names: Iterable[str]) -> None:
             file.write(f"[{','.join(sorted(names))}].\n")
     except OSError as error:
         raise failed(f"cannot write '{path}': {error.strerror}") from None
-
-
-def with_needed(names: Iterable[str]) -> list[str]:
-    """Return these plugins and those that they require."""
-    found: set[str] = set()
-    rest = list(names)
-    while rest:
-        name = rest.pop()
-        if name not in found:
-            found.add(name)
-            rest += NEEDS.get(name, ())
-    return sorted(found)
 
 
 def is_offline(call: Call) -> bool:

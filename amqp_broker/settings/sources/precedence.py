@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from amqp_broker.settings import plugins
 from amqp_broker.settings.settings import SETTINGS, Settings, SettingsError
 from amqp_broker.settings.sources import conf_keys, rabbitmq_conf
 from amqp_broker.settings.sources.conf_keys import Given, Notice
@@ -14,29 +15,6 @@ from amqp_broker.settings.sources.rabbitmq_conf import Entry
 ERLANG_ARGUMENTS: Final = "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS"
 # Prefixes of variables with which RabbitMQ's image refuses to start since 3.9.
 REMOVED_FROM_IMAGE: Final = ("RABBITMQ_SSL_", "RABBITMQ_MANAGEMENT_SSL_")
-
-# Plugins whose functions are built into this broker: RabbitMQ's own, and one of its community.
-_BUILT_IN: Final = {
-    "rabbitmq_auth_mechanism_ssl",
-    "rabbitmq_consistent_hash_exchange",
-    "rabbitmq_delayed_message_exchange",
-    "rabbitmq_event_exchange",
-    "rabbitmq_management",
-    "rabbitmq_management_agent",
-    "rabbitmq_prometheus",
-    "rabbitmq_random_exchange",
-    "rabbitmq_recent_history_exchange",
-    "rabbitmq_sharding",
-    "rabbitmq_shovel",
-    "rabbitmq_shovel_management",
-    "rabbitmq_web_dispatch",
-}
-# Plugins with which RabbitMQ starts the HTTP API.
-_WITH_MANAGEMENT: Final = {
-    "rabbitmq_management",
-    *("rabbitmq_federation_management", "rabbitmq_shovel_management", "rabbitmq_stream_management"),
-    *("rabbitmq_top", "rabbitmq_tracing"),
-}
 
 
 class Loaded(NamedTuple):
@@ -216,22 +194,21 @@ def _exists(path: Path) -> bool:
 
 def _add_plugins(given: dict[str, Given], notices: list[Notice]) -> None:
     """Derive from a list or a file of plugins whether the HTTP API and metrics are served."""
-    if "plugins" in given:
-        text, place = given["plugins"]
-        names = _BUILT_IN if text == "ALL" else set(text.replace(",", " ").split())
-    else:
+    if "plugins" not in given:
         path = Path(given["enabled_plugins_file"].value if "enabled_plugins_file" in given else "")
         if not path.is_file():
             return
         from amqp_broker.settings.sources import erlang_settings
 
-        place = str(path)
         try:
-            names = set(erlang_settings.plugins(_read_file(path, given["enabled_plugins_file"].place)))
+            listed = erlang_settings.plugins(_read_file(path, given["enabled_plugins_file"].place))
         except erlang_settings.TermError as error:
-            notices.append(Notice(f"{place}: {error}"))
+            notices.append(Notice(f"{path}: {error}"))
             return
-    given.setdefault("management", Given(bool(names & _WITH_MANAGEMENT), place))
+        given["plugins"] = Given(",".join(listed) or plugins.NO_PLUGINS, str(path))
+    text, place = given["plugins"]
+    names = plugins.enabled(text)
+    given.setdefault("management", Given("rabbitmq_management" in names, place))
     given.setdefault("prometheus", Given("rabbitmq_prometheus" in names, place))
-    if missing := sorted(names - _BUILT_IN):
+    if missing := [name for name in names if name not in plugins.BUILT_IN]:
         notices.append(Notice(f"{place}: these plugins are not available: {', '.join(missing)}", is_wrong=False))

@@ -83,7 +83,8 @@ def test_the_last_line_of_the_start_says_that_the_broker_is_ready(tmp_path: Path
             "Created user 'guest'",
             "Successfully set permissions for 'guest' in virtual host '/' to '.*', '.*', '.*'",
         ]
-        listener, watermark, management, metrics, ready, *plugins = logged[3:]
+        first, listener, watermark, management, metrics, completed, ready, *plugins = logged[3:]
+        assert first == "Ready to start client connection listeners"
         assert listener == f"started TCP listener on 127.0.0.1:{broker.port}"
         sizes = r"\d+ MiB \(\d+ bytes\)"
         assert re.fullmatch(f"Memory high watermark set to {sizes} of {sizes} total", watermark)
@@ -93,6 +94,7 @@ def test_the_last_line_of_the_start_says_that_the_broker_is_ready(tmp_path: Path
         assert metrics == f"Prometheus metrics: HTTP (non-TLS) listener started on port {broker.ports['prometheus']}"
         count = re.fullmatch(r"Server startup complete; (\d+) plugins started\.", ready)
         assert count is not None
+        assert completed == f" completed with {count[1]} plugins."
         assert plugins.count(" * rabbitmq_management") == plugins.count(" * rabbitmq_prometheus") == 1
         assert sum(line.startswith(" * rabbitmq_") for line in plugins) == int(count[1])
         assert broker.output.count(READY) == 1
@@ -106,7 +108,7 @@ def test_the_last_line_of_a_failed_start_is_the_reason() -> None:
             command, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60, check=False
         )
     assert done.returncode == 69
-    *_, logged, reason = done.stdout.decode().splitlines()
+    *_, logged, _, reason = done.stdout.decode().splitlines()
     assert logged.endswith("Successfully set permissions for 'guest' in virtual host '/' to '.*', '.*', '.*'")
     assert reason == f"amqp-broker: port {port} of '127.0.0.1' is in use by another program."
 

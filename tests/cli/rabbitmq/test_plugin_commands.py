@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from amqp_broker.cli.rabbitmq.plugin_commands import NEEDS, read, with_needed
+from amqp_broker.cli.rabbitmq.plugin_commands import read
 from tests.cli.canned import NODE, canned, run_without_node
 
 
@@ -99,7 +99,3 @@ def test_without_the_file_the_plugins_of_a_node_are_those_of_its_listeners() -> 
         assert api.run("rabbitmq-plugins -q is_enabled rabbitmq_shovel").exit_code == 69
         assert api.run("rabbitmq-plugins -q list -E -m").output == "rabbitmq_management\nrabbitmq_prometheus\n"
         assert api.run("rabbitmq-plugins -q list -E -m --offline").output == "\n"
-
-
-def test_required_plugins_are_known() -> None:
-    assert set(with_needed(NEEDS)) == set(NEEDS)

@@ -362,7 +362,10 @@ def test_a_list_of_plugins_in_the_environment_overrides_the_file(
 def test_unavailable_plugins_are_reported_in_one_line(tmp_path: Path) -> None:
     file = write(tmp_path / "enabled_plugins", "[rabbitmq_stream,rabbitmq_management,rabbitmq_mqtt].")
     assert load({"enabled_plugins_file": file}, {}).notices == [
-        Notice(f"{file}: these plugins are not available: rabbitmq_mqtt, rabbitmq_stream", is_wrong=False)
+        Notice(
+            f"{file}: these plugins are not available: rabbitmq_mqtt, rabbitmq_stream, rabbitmq_stream_common",
+            is_wrong=False,
+        )
     ]
 
 
