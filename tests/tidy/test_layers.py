@@ -1,4 +1,4 @@
-"""The packages that each package may import. Imports for types and inside functions count."""
+"""The packages that each package may import when it runs. Imports inside functions count, those for types do not."""
 
 from __future__ import annotations
 
@@ -29,9 +29,8 @@ PURE = IMPURE | {"pamqp"}
 HEAVY = {"asyncio", "aiohttp", "lmdb"}
 MANAGEMENT = {"socket", "lmdb", *CLOCKS, *THREADS, "os"}
 
-COUNTS = {"broker/counters", "broker/history"}
-# From low to high: a package imports only packages above it in the table. Protocols stand for the objects of later
-# packages: in `broker/*/*_surroundings.py`, in `lab/subjects.py`, or beside their only user.
+# From low to high: a package imports only packages above it in the table. A name that it needs for types alone, it
+# imports under `TYPE_CHECKING`, from wherever that is.
 LAYERS = {
     "light_typing": Layer(set(), PURE),
     "exit_codes": Layer({"light_typing"}, PURE),
@@ -42,112 +41,127 @@ LAYERS = {
     "settings/sources": Layer({"settings"}, PURE - {"pathlib"}),
     "broker/timers": Layer(set(), PURE),
     "broker/history": Layer(set(), PURE),
-    "broker/counters": Layer({"broker/history"}, PURE),
+    "broker/counters": Layer(set(), PURE),
     "broker/portions": Layer(set(), PURE),
     "broker/admin": Layer({"amqp", "broker/portions"}, PURE),
-    "broker/peer": Layer({"amqp", "broker/admin"}, PURE),
+    "broker/peer": Layer(set(), PURE),
     "broker/durability": Layer({"amqp"}, PURE),
-    "broker/exchanges": Layer(
-        {"amqp", "settings"} | {f"broker/{name}" for name in ("timers", "counters", "history", "admin", "durability")},
-        PURE,
-    ),
+    "broker/exchanges": Layer({"amqp", "settings", "broker/counters", "broker/durability"}, PURE),
     "broker/queues": Layer(
-        {"amqp", "settings", "broker/exchanges"}
-        | {f"broker/{name}" for name in ("timers", "portions", "admin", "peer", "durability")}
-        | COUNTS,
-        PURE,
+        {"amqp", "settings", "broker/counters", "broker/portions", "broker/admin", "broker/durability"}, PURE
     ),
-    "broker/routing": Layer({"amqp", "broker/portions", "broker/exchanges", "broker/queues"} | COUNTS, PURE),
-    "lab": Layer({"amqp", "broker/admin", "broker/exchanges", "broker/queues", "broker/routing"}, PURE),
-    "broker/clients": Layer(
-        {"amqp", "lab"}
-        | {f"broker/{name}" for name in ("counters", "history", "peer", "exchanges", "queues", "routing")},
-        PURE,
-    ),
-    "broker/observe": Layer(
-        {"amqp", "settings", "broker/admin", "broker/peer", "broker/exchanges", "broker/queues", "broker/clients"}
-        | {"broker/portions", "broker/timers", "broker/routing"},
-        PURE,
-    ),
-    "broker/journal_entries": Layer(
-        {"amqp", "broker/admin", "broker/durability", "broker/exchanges", "broker/queues"}, PURE
-    ),
+    "broker/routing": Layer({"amqp", "broker/counters", "broker/portions", "broker/exchanges", "broker/queues"}, PURE),
+    "lab": Layer({"amqp", "broker/admin", "broker/queues"}, PURE),
+    "broker/clients": Layer({"broker/counters", "broker/peer", "broker/queues", "lab"}, PURE),
+    "broker/observe": Layer({"amqp", "broker/portions", "broker/admin", "broker/exchanges", "broker/queues"}, PURE),
+    "broker/journal_entries": Layer({"amqp", "broker/exchanges"}, PURE),
     "broker": Layer(
-        {"amqp", "settings", "lab"}
-        | {
-            f"broker/{name}"
-            for name in ("portions", "timers", "counters", "admin", "durability", "exchanges", "queues")
-        }
-        | {"broker/routing", "broker/clients", "broker/observe", "broker/journal_entries"},
+        {
+            "amqp",
+            "broker/timers",
+            "broker/counters",
+            "broker/portions",
+            "broker/admin",
+            "broker/durability",
+            "broker/exchanges",
+            "broker/queues",
+            "broker/routing",
+            "lab",
+            "broker/clients",
+            "broker/observe",
+            "broker/journal_entries",
+        },
         PURE,
     ),
     "broker/operations": Layer(
-        {"amqp", "settings", "broker"}
-        | {f"broker/{name}" for name in ("admin", "peer", "durability", "exchanges", "queues", "clients", "portions")}
-        | {"broker/journal_entries"},
+        {
+            "amqp",
+            "settings",
+            "broker/portions",
+            "broker/admin",
+            "broker/exchanges",
+            "broker/queues",
+            "broker/journal_entries",
+            "broker",
+        },
         PURE,
     ),
     "session": Layer(
-        {"amqp", "lab", "broker", "broker/timers", "broker/admin", "broker/peer", "broker/durability"}
-        | {"broker/exchanges", "broker/queues", "broker/routing", "broker/clients", "broker/observe"}
-        | {"broker/journal_entries", "broker/operations", "broker/portions"},
+        {
+            "amqp",
+            "broker/timers",
+            "broker/portions",
+            "broker/admin",
+            "broker/durability",
+            "broker/exchanges",
+            "broker/queues",
+            "broker/routing",
+            "lab",
+            "broker/clients",
+            "broker/observe",
+            "broker/journal_entries",
+            "broker",
+            "broker/operations",
+        },
         (IMPURE | THREADS) - {"logging"},
     ),
     "store": Layer(
-        {"amqp", "settings", "broker/durability", "broker/queues", "broker/journal_entries"}
-        | {"broker", "broker/operations"},
-        {"asyncio"},
-    ),
-    "management/totals": Layer({"broker", "broker/portions", "broker/queues"}, MANAGEMENT),
-    "management/rates": Layer(
-        {"amqp", "broker", "management/totals"}
-        | {f"broker/{name}" for name in ("timers", "portions", "history", "queues")},
-        MANAGEMENT,
-    ),
-    "management/node": Layer({"management/rates"}, MANAGEMENT),
-    "management/documents": Layer(
-        {"amqp", "broker", "lab"}
-        | {f"broker/{name}" for name in ("admin", "exchanges", "queues", "observe", "operations", "portions")},
-        MANAGEMENT,
-    ),
-    "management/http": Layer(
-        {"amqp", "broker", "management/documents", "management/node"}
-        | {f"broker/{name}" for name in ("admin", "observe", "portions")},
-        MANAGEMENT,
-    ),
-    "management/metrics": Layer(
-        {f"broker/{name}" for name in ("counters", "queues", "clients", "portions")}
-        | {"broker", "management/http", "management/node"},
-        MANAGEMENT,
-    ),
-    "management/api": Layer(
         {
-            "broker/portions",
-            "broker/history",
-            "management/totals",
             "amqp",
             "settings",
+            "broker/durability",
+            "broker/queues",
+            "broker/journal_entries",
+            "broker",
+            "broker/operations",
+        },
+        {"asyncio"},
+    ),
+    "management/totals": Layer({"broker/portions"}, MANAGEMENT),
+    "management/rates": Layer({"amqp", "broker/history", "broker/portions", "management/totals"}, MANAGEMENT),
+    "management/node": Layer(set(), MANAGEMENT),
+    "management/documents": Layer(
+        {
+            "amqp",
+            "broker/portions",
+            "broker/admin",
+            "broker/exchanges",
+            "broker/queues",
+            "lab",
+            "broker/observe",
+            "broker",
+            "broker/operations",
+        },
+        MANAGEMENT,
+    ),
+    "management/http": Layer({"amqp", "broker/portions", "broker/admin", "broker", "management/documents"}, MANAGEMENT),
+    "management/metrics": Layer({"broker/counters", "broker/portions", "broker/queues", "management/http"}, MANAGEMENT),
+    "management/api": Layer(
+        {
+            "implementation",
+            "amqp",
+            "settings",
+            "settings/sources",
+            "broker/history",
+            "broker/portions",
             "broker/admin",
             "broker/peer",
             "broker/exchanges",
             "broker/queues",
             "lab",
-            "broker/clients",
             "broker/observe",
             "broker",
             "broker/operations",
-            "implementation",
+            "management/totals",
+            "management/rates",
+            "management/node",
             "management/documents",
             "management/http",
-            "management/node",
-            "management/rates",
-            "settings/sources",
         },
         MANAGEMENT,
     ),
     "management/live": Layer(
-        {"amqp", "broker/admin", "broker/portions", "broker"}
-        | {"management/api", "management/documents", "management/http"},
+        {"amqp", "broker/portions", "broker/admin", "management/documents", "management/http", "management/api"},
         MANAGEMENT,
     ),
     "management/page": Layer(set(), MANAGEMENT),
@@ -157,10 +171,10 @@ LAYERS = {
             "broker/admin",
             "broker/observe",
             "broker",
-            "management/api",
-            "management/http",
-            "management/live",
             "management/node",
+            "management/http",
+            "management/api",
+            "management/live",
             "management/page",
         },
         MANAGEMENT,
@@ -168,29 +182,29 @@ LAYERS = {
     "shovel": Layer({"amqp"}, IMPURE - {"urllib", "datetime"}),
     "server": Layer(
         {
+            "exit_codes",
+            "control",
             "amqp",
             "settings",
             "broker/timers",
             "broker/admin",
-            "broker/durability",
             "broker/peer",
+            "broker/durability",
             "broker/queues",
             "lab",
             "broker",
-            "control",
-            "exit_codes",
-            "management",
+            "session",
+            "store",
+            "management/rates",
+            "management/node",
             "management/documents",
             "management/metrics",
-            "management/node",
-            "management/rates",
-            "session",
+            "management",
             "shovel",
-            "store",
         },
         set(),
     ),
-    "compare": Layer({"amqp", "settings", "broker/admin", "server", "session", "shovel"}, THREADS),
+    "compare": Layer({"amqp", "settings", "broker/admin", "session", "shovel", "server"}, THREADS),
     "testing": Layer(
         {
             "amqp",
@@ -198,52 +212,49 @@ LAYERS = {
             "broker/admin",
             "broker/queues",
             "lab",
-            "broker/clients",
             "broker/observe",
-            "broker",
             "broker/operations",
             "management/documents",
             "server",
         },
         set(),
     ),
-    "demo": Layer({"broker/admin", "lab", "management/node", "server"}, set()),
+    "demo": Layer({"broker/admin", "lab", "management/node"}, set()),
     # It reads the events of the trace as data, so that it works beside any broker.
     "pipeline": Layer(set(), {"asyncio", "socket", "lmdb", "aiohttp"}),
     "conformance": Layer(set(), {"asyncio", "lmdb", "aiohttp"}),
     "conformance/duel": Layer({"conformance"}, {"asyncio", "lmdb", "aiohttp"}),
-    "cli": Layer({"management/documents", "control", "exit_codes", "light_typing"}, HEAVY | {"click"}),
+    "cli": Layer({"light_typing", "exit_codes", "control", "management/documents"}, HEAVY | {"click"}),
     "cli/rabbitmq": Layer(
-        {"amqp", "management/documents", "settings", "cli", "exit_codes", "light_typing"},
-        HEAVY | {"logging", "click"},
+        {"light_typing", "exit_codes", "amqp", "settings", "management/documents", "cli"}, HEAVY | {"logging", "click"}
     ),
     "cli/own": Layer(
         {
+            "exit_codes",
+            "implementation",
             "amqp",
             "settings",
+            "settings/sources",
             "lab",
             "broker/observe",
             "broker",
-            "cli",
-            "cli/rabbitmq",
+            "store",
+            "management/node",
+            "management/documents",
+            "shovel",
+            "server",
             "compare",
+            "testing",
+            "demo",
+            "pipeline",
             "conformance",
             "conformance/duel",
-            "demo",
-            "exit_codes",
-            "implementation",
-            "management/documents",
-            "management/node",
-            "pipeline",
-            "server",
-            "settings/sources",
-            "shovel",
-            "store",
-            "testing",
+            "cli",
+            "cli/rabbitmq",
         },
         set(),
     ),
-    "cli/main": Layer({"cli/own", "cli/rabbitmq"}, {"click"}),
+    "cli/main": Layer({"cli/rabbitmq", "cli/own"}, {"click"}),
 }
 
 
@@ -256,46 +267,17 @@ class Circle(NamedTuple):
 
 
 CIRCLES = (
-    Circle(
-        "broker",
-        "broker runtime_parameters users vhost vhost_deletions vhost_policies",
-        "a broker has vhosts and a vhost its broker; parts that change both act through them",
-    ),
-    Circle(
-        "broker/clients", "client_channel client_connection", "a connection has channels, and a channel its connection"
-    ),
-    Circle(
-        "broker/queues",
-        "consumer consumer_rotation queue queue_surroundings queue_trace",
-        "a queue has consumers and a consumer its queue; both are arguments of what the queue calls",
-    ),
-    Circle(
-        "lab",
-        "connection_faults delivery_faults fault_injector fault_rules output_delay subjects withheld_confirms",
-        "rules act on connections, which have the rules and the faults that act on them",
-    ),
-    Circle(
-        "session",
-        "ack_timeouts acks basic_publish channel channel_limit channel_methods commit_gate confirms connection_log "
-        "consuming dispatch handshake heartbeats late_deliveries outbox reader returning session succession "
-        "topology_methods transactions",
-        "the reader of a session calls the functions of methods, which act on the session and its channels",
-    ),
     Circle("server", "certificate_authority tls", "the authority makes what a context loads, and raises its errors"),
-    Circle("server", "management pauses server shovel_links shovel_runner", "the parts of a server act through it"),
-    Circle(
-        "compare",
-        "channel_pair connection_pair gets",
-        "a connection of the comparison has channels, and a channel its connection",
-    ),
-    Circle("conformance", "scenario_channel scenario_connection", "a connection has channels, and each its connection"),
-    Circle("testing", "embedded_broker embedded_vhost", "an embedded broker lends vhosts, which act through it"),
 )
 
 
 def imported(source: str) -> Iterator[str]:
-    """Yield the dotted names that a module imports; `.` stands for a relative import."""
-    for node in ast.walk(ast.parse(source)):
+    """Yield the dotted names that a module imports when it runs; `.` stands for a relative import."""
+    tree = ast.parse(source)
+    for_types = {node for block in ast.walk(tree) for part in type_imports(block) for node in ast.walk(part)}
+    for node in ast.walk(tree):
+        if node in for_types:
+            continue
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -304,6 +286,13 @@ def imported(source: str) -> Iterator[str]:
             # `from amqp_broker import session` imports a package, `from amqp_broker.session import dispatch` a module.
             else:
                 yield from sorted({module_of(f"{node.module}.{alias.name}") for alias in node.names})
+
+
+def type_imports(node: ast.AST) -> list[ast.stmt]:
+    """Return the statements below an `if TYPE_CHECKING:`."""
+    if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
+        return node.body
+    return []
 
 
 def module_of(name: str) -> str:
@@ -418,7 +407,7 @@ def test_a_circle_has_all_modules_that_lead_back_to_themselves() -> None:
         ("broker", "import pamqp.commands"),
         ("broker", "from amqp_broker.session import methods"),
         ("broker", "from amqp_broker import session"),
-        ("broker", "if TYPE_CHECKING:\n    from amqp_broker.session.session import Session"),
+        ("broker", "if TYPE_CHECKING:\n    pass\nelse:\n    from amqp_broker.session.session import Session"),
         ("broker", "def f():\n    import random"),
         ("broker", "from .queue import Queue"),
         ("amqp", "from amqp_broker.broker.queues.queue import Queue"),
@@ -426,7 +415,7 @@ def test_a_circle_has_all_modules_that_lead_back_to_themselves() -> None:
         ("session", "import asyncio"),
         ("session", "from amqp_broker.server.server import Server"),
         ("broker/routing", "from amqp_broker.lab.fault_injector import FaultInjector"),
-        ("broker/queues", "if TYPE_CHECKING:\n    from amqp_broker.broker.vhost import VHost"),
+        ("broker/queues", "from amqp_broker.broker.vhost import VHost"),
         ("amqp", "import logging"),
     ],
 )
@@ -443,6 +432,7 @@ def test_a_forbidden_import_is_found(layer: str, source: str) -> None:
         ),
         ("amqp", "from pamqp import commands\nfrom amqp_broker.amqp.message import Message"),
         ("session", "import logging\nfrom amqp_broker.broker.queues.queue import Queue"),
+        ("broker/queues", "if TYPE_CHECKING:\n    import asyncio\n    from amqp_broker.broker.vhost import VHost"),
         ("server", "import asyncio, time\nfrom amqp_broker.session.session import Session"),
     ],
 )
