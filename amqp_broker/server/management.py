@@ -230,7 +230,8 @@ class Listeners:
         settings = self.server.settings
         if settings.management:
             host, make = settings.management_host or settings.host, lambda: self.management
-            self._open("management", "http", make, host, MANAGEMENT_PORT, settings.management_port)
+            if settings.management_tcp:
+                self._open("management", "http", make, host, MANAGEMENT_PORT, settings.management_port)
             secure = tls.management_context(settings, self.server.secure)
             if secure is not None:
                 ports = (MANAGEMENT_TLS_PORT, settings.management_tls_port)

@@ -147,7 +147,7 @@ def _welcome(session: Session, user: User) -> None:
     session.user = user
     session.broker.awaiting_login.remove(session.number)
     session.broker.events.authenticated(session, user.name, session.mechanism)
-    session.send(0, commands.Connection.Tune(settings.channel_max, settings.frame_max, settings.heartbeat_s))
+    session.send(0, commands.Connection.Tune(settings.channel_max, settings.frame_max_offered, settings.heartbeat_s))
 
 
 def _refused(session: Session, name: str, reason: str) -> LoginRefused:
@@ -182,11 +182,10 @@ def _amqplain_credentials(response: bytes) -> tuple[bytes, bytes]:
 
 def tune_ok(session: Session, method: commands.Connection.TuneOk) -> None:
     settings = session.broker.settings
-    _check_tuned("frame_max", method.frame_max, settings.profile.frame_max_lowest, settings.frame_max)
-    if settings.channel_max:
-        _check_tuned("channel_max", method.channel_max, 1, settings.channel_max)
+    _check_tuned("frame_max", method.frame_max, settings.profile.frame_max_lowest, settings.frame_max_offered)
+    _check_tuned("channel_max", method.channel_max, 1, settings.channel_max)
     session.channel_max = method.channel_max or CHANNEL_NUMBER_MAX
-    session.frame_max = method.frame_max
+    session.frame_max = method.frame_max or settings.frame_max
     # Unlike the limits, the heartbeat is the client's to decide; 0 disables it.
     session.heartbeat_s = method.heartbeat
     if method.heartbeat:
@@ -194,10 +193,10 @@ def tune_ok(session: Session, method: commands.Connection.TuneOk) -> None:
 
 
 def _check_tuned(name: str, value: int, lowest: int, highest: int) -> None:
-    if value == 0 or value > highest:
+    if highest and (value == 0 or value > highest):
         shown = "0 (no limit)" if value == 0 and name == "channel_max" else str(value)
         problem = f"{shown} is higher than the maximum allowed value ({highest})"
-    elif value < lowest:
+    elif 0 < value < lowest:
         problem = f"{value} is lower than the minimum allowed value ({lowest})"
     else:
         return

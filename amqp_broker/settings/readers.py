@@ -13,6 +13,7 @@ Reader: TypeAlias = Callable[[str], Any]
 
 PORT_MAX: Final = 65_535
 FRAME_MAX_LOWEST: Final = 4096
+# Also stands for no limit.
 FRAME_MAX_HIGHEST: Final = 2**31 - 1
 
 _UNITS: Final[dict[str, int]] = {
@@ -87,6 +88,11 @@ def frame_size(given: str) -> int:
     if not FRAME_MAX_LOWEST <= octets <= FRAME_MAX_HIGHEST:
         raise ValueError(f"is not a size between {FRAME_MAX_LOWEST} and {FRAME_MAX_HIGHEST}")
     return octets
+
+
+def frame_size_or_unlimited(given: str) -> int:
+    """Return bytes; the highest size for 0, which is no limit."""
+    return FRAME_MAX_HIGHEST if given == "0" else frame_size(given)
 
 
 def frame_size_or_default(given: str) -> int:

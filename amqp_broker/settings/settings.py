@@ -217,6 +217,11 @@ class Settings:
         key=("management.tcp.port", "management.listener.port"),
         reader=readers.port,
     )
+    management_tcp: bool = setting(
+        True,
+        "Serve the HTTP API and the web page without TLS; keys `management.ssl.*` alone switch this off.",
+        flag=False,
+    )
     management_tls_port: int | None = setting(
         None,
         "Port of the HTTP API and the web page with TLS.",
@@ -438,7 +443,7 @@ class Settings:
     channel_max: int = setting(
         2047,
         "Channels that a connection may open; 0 is no limit.",
-        key="channel_max",
+        key=("max_channels_per_connection", "channel_max"),
         flag=False,
         reader=readers.short,
     )
@@ -448,14 +453,22 @@ class Settings:
     consumer_max_per_channel: int | None = setting(
         None, "Consumers that a channel may have.", key="consumer_max_per_channel", flag=False
     )
-    connection_max: int | None = setting(None, "Connections that the broker accepts.", key="connection_max", flag=False)
+    connection_max: int | None = setting(
+        None, "Connections that the broker accepts.", key=("max_connections", "connection_max"), flag=False
+    )
     exchange_max: int | None = setting(
         None,
         "Exchanges in all vhosts together, including predeclared ones.",
         key="cluster_exchange_limit",
         flag=False,
     )
-    frame_max: int = setting(131072, "Largest frame, in bytes.", key="frame_max", flag=False, reader=readers.frame_size)
+    frame_max: int = setting(
+        131072,
+        "Largest frame, in bytes; 0 is no limit.",
+        key="frame_max",
+        flag=False,
+        reader=readers.frame_size_or_unlimited,
+    )
     initial_frame_max: int = setting(
         0,
         "Largest frame before a connection is open, in bytes; 0 is the limit of the imitated version.",
@@ -524,6 +537,11 @@ class Settings:
         if given is not None:
             return given
         return default if self.port else 0
+
+    @property
+    def frame_max_offered(self) -> int:
+        """The limit of frames that clients see; 0 is none."""
+        return 0 if self.frame_max == readers.FRAME_MAX_HIGHEST else self.frame_max
 
     @property
     def intercepts(self) -> bool:

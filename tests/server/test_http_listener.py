@@ -152,6 +152,21 @@ def test_a_peer_that_does_not_finish_the_handshake_of_tls_is_disconnected(
         assert peer.recv(1) == b""
 
 
+def test_the_http_api_may_be_served_with_tls_alone(tmp_path: Path) -> None:
+    certificate = trustme.CA().issue_cert("localhost")
+    certificate_file, key_file = tmp_path / "certificate.pem", tmp_path / "key.pem"
+    certificate.cert_chain_pems[0].write_to_path(certificate_file)
+    certificate.private_key_pem.write_to_path(key_file)
+    with RunningServer(
+        management=True,
+        management_tcp=False,
+        management_tls_cert_file=str(certificate_file),
+        management_tls_key_file=str(key_file),
+    ) as running:
+        assert {"amqp", "management-tls"} <= running.server.ports.keys()
+        assert "management" not in running.server.ports
+
+
 def test_errors_of_invalid_requests_are_not_logged(caplog: pytest.LogCaptureFixture) -> None:
     log = quiet_logger()
     log.error("invalid", exc_info=BadHttpMessage("invalid"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from pamqp.commands import Connection
 
+from amqp_broker.settings.readers import FRAME_MAX_HIGHEST
 from tests.peer import Lab, Peer
 
 
@@ -49,6 +50,29 @@ def test_limits_beyond_the_offer_are_refused(lab: Lab, channel_max: int, frame_m
     assert not peer.is_dropped
     lab.advance(1)
     assert peer.is_dropped
+
+
+@pytest.mark.parametrize(("asked", "used"), [(0, FRAME_MAX_HIGHEST), (8192, 8192), (200_000, 200_000)])
+def test_frames_may_have_no_limit(asked: int, used: int) -> None:
+    lab = Lab(frame_max=FRAME_MAX_HIGHEST)
+    _, tune = tuning(lab)
+    assert tune.frame_max == 0
+    peer = lab.peer()
+    peer.open(frame_max=asked)
+    assert peer.session.frame_max == used
+    peer.open_channel(1)
+    peer.declare("q")
+    body = bytes(300_000)
+    peer.publish("q", body, frame_size=min(used, 300_000) - 8)
+    got = peer.get("q")
+    assert got is not None
+    assert got[1].body == body
+
+
+def test_frames_without_a_limit_have_a_least_size() -> None:
+    peer, _ = tuning(Lab(frame_max=FRAME_MAX_HIGHEST))
+    peer.send(Connection.TuneOk(2047, 8191, 0), Connection.Open("/"), channel=0)
+    assert "frame_max = 8191 is lower than the minimum allowed value (8192)" in peer.session.cause
 
 
 @pytest.mark.parametrize(("channel_max", "frame_max"), [(2047, 131072), (1, 8192), (10, 100_000)])

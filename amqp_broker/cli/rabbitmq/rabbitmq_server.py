@@ -8,6 +8,8 @@ from __future__ import annotations
 import os
 import platform
 import re
+import secrets
+import string
 import sys
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -16,7 +18,8 @@ from pathlib import Path
 PROGRAM = (sys.executable, "-m", "amqp_broker", "serve")
 # The script that sets variables where RABBITMQ_CONF_ENV_FILE names no other.
 ENV_FILE = "/etc/rabbitmq/rabbitmq-env.conf"
-MNESIA_BASE = "/var/lib/rabbitmq/mnesia"
+HOME = "/var/lib/rabbitmq"
+MNESIA_BASE = f"{HOME}/mnesia"
 ERL_ARGS = "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS"
 # Words in the commands of nodes: this broker's, and RabbitMQ's virtual machine.
 _NODES = (b"amqp_broker", b"amqp-broker", b"beam.smp")
@@ -37,6 +40,7 @@ def main(words: list[str]) -> None:
         Path(environment["AMQP_BROKER_DATA_DIR"]).parent.mkdir(parents=True, exist_ok=True)
     if "-detached" not in words:
         write_pid(os.getpid(), environment)
+        write_cookie(environment)
         os.execve(sys.executable, [*PROGRAM, *options], environment)
     detach(options, environment)
 
@@ -128,6 +132,7 @@ def detach(options: list[str], environment: Mapping[str, str]) -> None:
             start_new_session=True,
         )
     write_pid(process.pid, environment)
+    write_cookie(environment)
     # The process must not be waited for any more.
     process.returncode = 0
 
@@ -169,3 +174,17 @@ def _is_of_another_node(file: Path, pid: int) -> bool:
     except (OSError, ValueError, OverflowError):
         return False
     return any(name in command for name in _NODES)
+
+
+def write_cookie(environment: Mapping[str, str]) -> None:
+    """Create `.erlang.cookie` in the home of RabbitMQ's user, where scripts change its mode or copy it.
+
+    It means nothing here. Homes of other users get none.
+    """
+    home = Path(environment.get("HOME", ""))
+    if str(home) != HOME:
+        return
+    with suppress(OSError):
+        descriptor = os.open(home / ".erlang.cookie", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o400)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write("".join(secrets.choice(string.ascii_uppercase) for _ in range(20)))

@@ -6,7 +6,7 @@ Sources of the keys and their values: rabbit.schema and the schemas of the plugi
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from amqp_broker.settings import readers
@@ -36,6 +36,8 @@ def settings_of(entries: Iterable[Entry]) -> tuple[dict[str, Given], list[Notice
     if last.get("management.listener.ssl", _FALSE).value == "true" and "management.listener.port" in last:
         last["management.ssl.port"] = last.pop("management.listener.port")
     given: dict[str, Given] = {}
+    if tls_alone := _tls_alone(last):
+        given["management_tcp"] = Given(False, tls_alone.place)
     for declared in SETTINGS:
         for key in declared.keys:
             entry = last.pop(key, None)
@@ -56,6 +58,13 @@ def settings_of(entries: Iterable[Entry]) -> tuple[dict[str, Given], list[Notice
 
 _FALSE: Final = Entry("", "", "")
 _DECLARED: Final[dict[str, Setting]] = {declared.name: declared for declared in SETTINGS}
+
+
+def _tls_alone(last: Mapping[str, Entry]) -> Entry | None:
+    """Return an entry for HTTPS if there is none for HTTP: RabbitMQ then serves HTTPS alone."""
+    if any(key.startswith(("management.tcp.", "management.listener.")) for key in last):
+        return None
+    return next((entry for key, entry in last.items() if key.startswith("management.ssl.")), None)
 
 
 def _take(given: dict[str, Given], notices: list[Notice], name: str, entry: Entry) -> None:
@@ -237,12 +246,16 @@ SILENT: Final = (
 
 # Keys that users may rely on.
 WITHOUT_EFFECT: Final = (
-    "amqp1_0", "auth_backends", "auth_cache", "auth_http", "auth_ldap", "auth_oauth2", "credential_validator",
-    "default_limits", "default_policies", "definitions", "federation", "log.exchange", "log.journald", "log.syslog",
-    "management", "message_interceptors", "motd_file", "mqtt", "password_hashing_module", "product", "prometheus",
-    "proxy_protocol", "shovel", "ssl_cert_login_san_index", "ssl_cert_login_san_type", "ssl_handshake_timeout",
-    "ssl_options", "stomp", "stream", "total_memory_available_override_value", "trust_store", "vhost_max",
-    "web_mqtt", "web_stomp",
+    "amqp10_client", "amqp1_0", "amqp_client", "auth_backends", "auth_cache", "auth_http", "auth_ldap", "auth_oauth2",
+    "channel_interceptor", "channel_tx_message_max", "consumer_disconnected_timeout", "credential_validator",
+    "credentials_obfuscation", "default_limits", "default_policies", "default_users", "definitions", "exchange_types",
+    "federation", "http_dispatch", "link_max_per_session", "listeners.startup_delay", "log.error_logger_format_depth",
+    "log.exchange", "log.journald", "log.summarize_process_state", "log.syslog", "log.user", "management",
+    "message_interceptors", "metadata_store", "motd_file", "mqtt", "node_tags", "password_hashing_module",
+    "prevent_startup_if_node_was_reset", "product", "prometheus", "proxy_protocol", "queue_types",
+    "ranch_connection_max", "runtime_parameters", "session_max_per_connection", "shovel", "ssl_cert_login_san_index",
+    "ssl_cert_login_san_type", "ssl_handshake_timeout", "ssl_options", "stomp", "stream",
+    "total_memory_available_override_value", "tracing", "trust_store", "vhost_max", "web_mqtt", "web_stomp",
 )
 # fmt: on
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import signal
 import socket
 import subprocess
@@ -11,7 +12,15 @@ from pathlib import Path
 import pytest
 
 from amqp_broker.cli.rabbitmq import rabbitmq_server
-from amqp_broker.cli.rabbitmq.rabbitmq_server import ERL_ARGS, divided, node_name, of_file, settings, write_pid
+from amqp_broker.cli.rabbitmq.rabbitmq_server import (
+    ERL_ARGS,
+    divided,
+    node_name,
+    of_file,
+    settings,
+    write_cookie,
+    write_pid,
+)
 from compat.brokers import free_port
 from compat.waiting import wait_until
 from tests.cli.program import environment
@@ -136,6 +145,19 @@ def test_a_file_without_the_number_of_a_process_is_replaced(tmp_path: Path, cont
 
 def test_a_file_that_cannot_be_written_does_not_stop_the_start() -> None:
     write_pid(7, {"RABBITMQ_PID_FILE": "/proc/none/pid"})
+
+
+def test_the_home_of_rabbitmqs_user_has_a_cookie(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rabbitmq_server, "HOME", str(tmp_path))
+    write_cookie({"HOME": str(tmp_path / "other")})
+    assert list(tmp_path.iterdir()) == []
+    write_cookie({"HOME": str(tmp_path)})
+    file = tmp_path / ".erlang.cookie"
+    text = file.read_text("utf-8")
+    assert re.fullmatch("[A-Z]{20}", text)
+    assert file.stat().st_mode & 0o777 == 0o400
+    write_cookie({"HOME": str(tmp_path)})
+    assert file.read_text("utf-8") == text
 
 
 def test_a_detached_broker_stays_and_logs_where_rabbitmq_does(tmp_path: Path) -> None:

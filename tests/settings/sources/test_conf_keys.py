@@ -51,8 +51,15 @@ def only(text: str) -> dict[str, Any]:
         ),
         (
             "management.ssl.port = 15671\nmanagement.ssl.certfile = /c",
-            {"management_tls_port": 15671, "management_tls_cert_file": "/c"},
+            {"management_tls_port": 15671, "management_tls_cert_file": "/c", "management_tcp": False},
         ),
+        (
+            "management.ssl.port = 15671\nmanagement.tcp.port = 15672",
+            {"management_tls_port": 15671, "management_port": 15672},
+        ),
+        ("max_connections = 5\nmax_channels_per_connection = 6", {"connection_max": 5, "channel_max": 6}),
+        ("max_channels_per_connection = 9\nchannel_max = 8", {"channel_max": 9}),
+        ("frame_max = 0", {"frame_max": 2**31 - 1}),
         ("management.tcp.port = 1\nmanagement.tcp.ip = ::1", {"management_port": 1, "management_host": "::1"}),
         ("management.listener.port = 1\nmanagement.listener.ssl = false", {"management_port": 1}),
         ("management.listener.port = 1\nmanagement.listener.ssl = true", {"management_tls_port": 1}),
@@ -168,7 +175,13 @@ def test_an_unknown_key_is_reported(key: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "key", ["mqtt.allow_anonymous", "auth_ldap.servers.1", "ssl_options.depth", "management.cors.max_age"]
+    "key",
+    [
+        *("mqtt.allow_anonymous", "auth_ldap.servers.1", "ssl_options.depth", "management.cors.max_age"),
+        # Keys of RabbitMQ 4.
+        *("default_users.anna.password", "http_dispatch.access_log_dir", "tracing.dir", "log.user.level"),
+        *("amqp_client.ssl_options.verify", "queue_types.stream.enabled", "listeners.startup_delay", "node_tags.rack"),
+    ],
 )
 def test_a_key_that_users_may_rely_on_is_reported_as_having_no_effect(key: str) -> None:
     assert read(f"{key} = secret") == ({}, [Notice(f"f:1: {key} has no effect here", is_wrong=False)])
