@@ -50,6 +50,8 @@ def ack_up_to(channel: Channel, tag: int) -> bool:
 
 def _acking(channel: Channel, taken: Taken) -> Steps[None]:
     groups = yield from by_consumer(channel.session.broker, taken)
+    # Deliveries are freed as they are acked.
+    del taken
     for portion in portions(groups.items()):
         _ack_all(channel, portion)
         channel.session.broker.work += ACK_WORK * len(portion)
@@ -59,7 +61,10 @@ def _acking(channel: Channel, taken: Taken) -> Steps[None]:
 def acking_by_consumer(channel: Channel, taken: Taken) -> Steps[None]:
     """Settle deliveries as acked, in the order in which RabbitMQ does, in portions."""
     broker = channel.session.broker
-    for portion in portions(settled_order((yield from by_consumer(broker, taken)))):
+    groups = settled_order((yield from by_consumer(broker, taken)))
+    # Deliveries are freed as they are acked.
+    del taken
+    for portion in portions(groups):
         for _, delivery in portion:
             channel.finish(delivery)
         channel.release_prefetch(portion)

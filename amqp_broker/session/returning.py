@@ -46,6 +46,8 @@ def settling(channel: Channel, taken: Taken, *, requeue: bool, has_failed: bool)
     """Settle deliveries as rejected, in portions."""
     broker = channel.session.broker
     groups = settled_order((yield from by_consumer(broker, taken)))
+    # Deliveries are freed as they are settled.
+    del taken
 
     def give_back(portion: Deliveries) -> Iterable[Queue]:
         return channel.give_back(portion, has_failed)
@@ -71,8 +73,12 @@ def coming_back(broker: Broker, channels: Iterable[Taken]) -> Steps[None]:
         for queue in queues:
             queue.serve_returned()
 
-    for taken in filter(None, channels):
+    left = deque(filter(None, channels))
+    del channels
+    for taken in popping(left):
         parted = yield from by_consumer(broker, taken)
+        # Deliveries are freed as they come back.
+        del taken
         groups = lost_order(parted, is_by_tag=broker.profile.returns_by_tag)
         yield from _returning(broker, groups, give_back, serve)
 

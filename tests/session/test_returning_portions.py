@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
 from typing import Any, Final
 
 import pytest
 from pamqp import commands
 
+from amqp_broker.amqp.message import Message
 from amqp_broker.broker.portions import WORK_MAX
 from amqp_broker.session.returning import REJECT_WORK, SETTLED_MAX
 from tests.kinds_of_queues import DEAD, QUEUES
@@ -102,6 +104,32 @@ def test_others_are_served_while_many_deliveries_are_rejected(kind: str) -> None
     assert turns > 2
     peer.expect(commands.Basic.QosOk)
     assert bodies(lab, "dead") == list(range(UNACKED))
+    assert counts(lab) == (READY, 0)
+
+
+def messages_in_memory() -> int:
+    gc.collect()
+    return sum(isinstance(one, Message) for one in gc.get_objects())
+
+
+def ack(peer: Peer) -> None:
+    peer.send(commands.Basic.Ack(0, multiple=True))
+
+
+@pytest.mark.parametrize("settle", [ack, reject])
+def test_memory_of_many_deliveries_is_freed_as_they_are_settled(settle: Ending) -> None:
+    before = messages_in_memory()
+    lab = Lab()
+    peer = holding(lab)
+    peer.send(commands.Basic.Cancel("holder", nowait=True))
+    settle(peer)
+    turns = 0
+    while lab.broker.undrained:
+        # Two portions may be on their way.
+        assert messages_in_memory() - before <= sum(counts(lab)) + 2 * SETTLED_MAX
+        turns += 1
+        lab.broker.drain_on()
+    assert turns > 0
     assert counts(lab) == (READY, 0)
 
 
