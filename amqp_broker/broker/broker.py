@@ -152,10 +152,7 @@ class Broker:
         """Raise or clear the alarm of a resource; while any is on, connections that publish are blocked."""
         if is_on is (resource in self.alarms):
             return
-        if is_on:
-            self.alarms.add(resource)
-        else:
-            self.alarms.discard(resource)
+        (self.alarms.add if is_on else self.alarms.discard)(resource)
         self.events.emit("alarm.set" if is_on else "alarm.cleared", node=self.node, source=resource)
         self.do_in_batches(self._following_alarms())
 
@@ -377,9 +374,11 @@ class Broker:
 
     # Dead letters
 
-    def dead_letter(self, queue: Queue, message: Message, reason: str, kept: KeptDeadLetter | None = None) -> None:
+    def dead_letter(
+        self, queue: Queue, message: Message, reason: str, kept: KeptDeadLetter | None = None, is_refused: bool = False
+    ) -> None:
         """Dead-letter a message, and then those that it displaces from its targets, without recursion."""
-        self.dead_lettering.add(queue, message, reason, kept)
+        self.dead_lettering.add(queue, message, reason, kept, is_refused)
 
     @property
     def is_routing_dead_letters(self) -> bool:

@@ -150,7 +150,11 @@ def _push_checked(
         return
     if route is not channel.route:
         channel.take_route(route)
+    dead_lettering = channel.session.broker.dead_lettering
+    interruptions = dead_lettering.interruptions
     is_taken = push(channel, message, queues, route.mandatory and not is_lost, channel.publisher)
+    if dead_lettering.interruptions != interruptions:
+        channel.session.work(dead_lettering.until_routed())
     if queues is not route.queues:
         channel.run_start += 1
         channel.count_published(route.exchange, queues, route.mandatory)

@@ -203,15 +203,27 @@ def a_publish_through_a_chain_of_alternate_exchanges(world: World, n: int) -> Pl
     client.publish("k", b"m", exchange="x1")
 
 
-@row(ROWS, 20)
-def a_chain_of_queues_that_dead_letter_into_the_next(world: World, n: int) -> Play:
-    client = world.client()
-    declared(client, f"q{n}")
-    for number in range(n):
-        arguments = {**DEAD, "x-dead-letter-routing-key": f"q{number + 1}", "x-max-length": 0}
-        client.call(Queue.Declare(queue=f"q{number}", arguments=arguments))
-    yield
-    client.publish("q0", b"m")
+def dead_letter_chain(name: str, queue: dict[str, Any]) -> None:
+    """Add a row in which a message passes n queues, each of which dead-letters it into the next."""
+
+    def play(world: World, n: int) -> Play:
+        client = world.client()
+        declared(client, f"q{n}")
+        for number in range(n):
+            declared(client, f"q{number}", **{**DEAD, "x-dead-letter-routing-key": f"q{number + 1}", **queue})
+        yield
+        client.publish("q0", b"m")
+        assert world.vhost.queues[f"q{n}"].ready_count == 1
+
+    ROWS.append(Row(f"a_chain_of_queues_that_{name}", play, 20))
+
+
+FULL: Final[dict[str, Any]] = {"x-max-length": 0}
+for kind in ("classic", "quorum", "priority"):
+    dead_letter_chain(f"drop_{kind}", {**TYPES[kind], **FULL})
+    dead_letter_chain(f"expire_{kind}", {**TYPES[kind], "x-message-ttl": 0})
+    if kind != "quorum":
+        dead_letter_chain(f"refuse_{kind}", {**TYPES[kind], **FULL, "x-overflow": "reject-publish-dlx"})
 
 
 @row(ROWS, bounds_turns=False)

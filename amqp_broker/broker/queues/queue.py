@@ -212,7 +212,7 @@ class Queue:
         """
         if self.will_reject(message):
             if self.settings.overflow == "reject-publish-dlx":
-                self._give_up(message, MAXLEN)
+                self._give_up(message, MAXLEN, is_refused=True)
             return False
         self.take(message)
         return True
@@ -317,11 +317,11 @@ class Queue:
     def note_failure(self, position: int) -> None:
         """Note that a message that is about to be requeued was rejected, or that its channel was lost."""
 
-    def _give_up(self, message: Message, reason: str) -> None:
-        """Dead-letter a message that has left the queue."""
+    def _give_up(self, message: Message, reason: str, *, is_refused: bool = False) -> None:
+        """Dead-letter a message that has left the queue, or that it has refused."""
         self._count_given_up(message, reason)
         if self.settings.dead_letter_exchange is not None and not self.is_deleted:
-            self.vhost.broker.dead_letter(self, message, reason)
+            self.vhost.broker.dead_letter(self, message, reason, is_refused=is_refused)
 
     def _count_given_up(self, message: Message, reason: str) -> None:
         if not self.is_deleted:

@@ -125,8 +125,10 @@ class QueueBroker(Protocol):
         """Free messages that no queue has any more in batches, between which the sockets are served."""
         ...
 
-    def dead_letter(self, queue: Queue, message: Message, reason: str, kept: KeptDeadLetter | None = None) -> None:
-        """Dead-letter a message that a queue has given up. The queue hears of a kept one by `on_routed`."""
+    def dead_letter(
+        self, queue: Queue, message: Message, reason: str, kept: KeptDeadLetter | None = None, is_refused: bool = False
+    ) -> None:
+        """Dead-letter a message that a queue has given up or refused. The queue hears of a kept one by `on_routed`."""
         ...
 
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
 
-from amqp_broker.broker.portions import COPIED_BYTES, DEAD_LETTER_WORK
+from amqp_broker.broker.portions import COPIED_BYTES, DEAD_LETTER_WORK, WORK_MAX
 from amqp_broker.broker.queues.kept_dead_letters import RETRY_MS
 from amqp_broker.broker.routing.dead_letter import DeadLetterVHost, dead_letter
 
 if TYPE_CHECKING:
     from amqp_broker.amqp.message import Message
+    from amqp_broker.broker.portions import Steps
     from amqp_broker.broker.queues.kept_dead_letters import KeptDeadLetter
     from amqp_broker.broker.queues.queue import Queue
 
@@ -21,6 +22,9 @@ class DeadLetteringBroker(Protocol):
     """The broker whose dead letters are routed."""
 
     work: int
+
+    @property
+    def undrained(self) -> list[Callable[[], None]]: ...
 
     @property
     def now(self) -> int: ...
@@ -38,23 +42,60 @@ class DeadLettering:
 
     They wait no longer than a turn: a message and its dead letter belong to one batch of the journal. So a chain of
     queues is interrupted where a queue has taken a message that it is to give up again (`BacklogQueue.giving_up`).
+
+    A message that full queues refuse, one after the other (`reject-publish-dlx`), is in none of them. Where a turn has
+    no more time for it, it waits here, in memory, and its publisher waits with it (`until_routed`).
     """
 
     def __init__(self, broker: DeadLetteringBroker) -> None:
         self._broker = broker
         self._waiting: deque[tuple[Queue, Message, str, KeptDeadLetter | None]] = deque()
+        # Those that were refused, and wait for the next turn; and how many have waited so far.
+        self._refused: deque[tuple[Queue, Message, str]] = deque()
+        self.interruptions = 0
+        self._is_undrained = False
         self._is_held = False
         # Set while a dead letter is routed to its targets, which may give up messages, too.
         self.is_routing = False
 
-    def add(self, queue: Queue, message: Message, reason: str, kept: KeptDeadLetter | None) -> None:
+    def add(
+        self, queue: Queue, message: Message, reason: str, kept: KeptDeadLetter | None, is_refused: bool = False
+    ) -> None:
         """Route a dead letter, and then those that it displaces from its targets, without recursion."""
+        if is_refused and (self._refused or self._broker.work >= WORK_MAX):
+            self._interrupt(queue, message, reason)
+            return
         # It counts now, so that no more die in a turn than can be routed in it.
         self._broker.work += DEAD_LETTER_WORK + len(message.content) // COPIED_BYTES
         self._waiting.append((queue, message, reason, kept))
         if not self._is_held:
             self._is_held = True
             self._route_all()
+
+    def _interrupt(self, queue: Queue, message: Message, reason: str) -> None:
+        self._refused.append((queue, message, reason))
+        self.interruptions += 1
+        self._come_back()
+
+    def _come_back(self) -> None:
+        if not self._is_undrained:
+            self._is_undrained = True
+            self._broker.undrained.append(self._go_on)
+
+    def _go_on(self) -> None:
+        """Route those that were refused, as far as this turn has time."""
+        self._is_undrained = False
+        while self._refused and self._broker.work < WORK_MAX:
+            queue, message, reason = self._refused.popleft()
+            if queue.vhost.name in self._broker.vhosts:
+                self.add(queue, message, reason, None)
+        if self._refused:
+            self._come_back()
+
+    def until_routed(self) -> Steps[None]:
+        """Wait, turn by turn, until all that were refused are routed."""
+        while self._refused:
+            yield
 
     @contextmanager
     def held(self, *, serves_freed: bool) -> Iterator[None]:

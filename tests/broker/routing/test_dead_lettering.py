@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-import pytest
+from typing import Any, Final
 
-from tests.peer import Lab, Peer, deaths_in
+import pytest
+from pamqp import commands
+
+from amqp_broker.broker.portions import WORK_MAX
+from tests.peer import Lab, Peer, deaths_in, publish_bytes
 from tests.present import present
 from tests.restarting import durable_lab, restarted
 
 LENGTH = 1000
+REFUSING: Final = {"max_length": 0, "overflow": "reject-publish-dlx"}
 
 
-def chained(lab: Lab, **limit: int) -> Peer:
+def chained(lab: Lab, **limit: Any) -> Peer:
     """A client, and queues of which each gives up all that comes, and dead-letters it into the next."""
     peer = lab.connect()
     for number in range(LENGTH):
@@ -55,3 +60,50 @@ def test_no_message_is_lost_in_a_chain_if_the_process_is_killed_between_two_turn
     again.drain()
     assert place(again) == [f"q{LENGTH}"]
     assert again.vhost.queues[f"q{LENGTH}"].ready_count == 1
+
+
+def test_messages_that_a_long_chain_of_queues_refuses_pass_it_in_several_turns_and_in_order() -> None:
+    lab = Lab()
+    chained(lab, **REFUSING)
+    first, second = lab.connect(), lab.connect()
+    for peer in (first, second):
+        peer.call(commands.Confirm.Select())
+    first.publish("q0", b"1")
+    first.expect(commands.Basic.Nack)
+    second.publish("q0", b"2")
+    # Its publisher is read no further until it has passed.
+    first.publish("q0", b"3")
+    assert place(lab) == []
+    turns = 1
+    while lab.broker.undrained:
+        lab.broker.drain_on()
+        turns += 1
+    assert turns > 6
+    pulled = [present(first.get(f"q{LENGTH}")) for _ in range(3)]
+    assert [message.body for _, message in pulled] == [b"1", b"2", b"3"]
+    for _, message in pulled:
+        assert [death["queue"] for death in deaths_in(message.properties)] == [
+            f"q{number}" for number in reversed(range(LENGTH))
+        ]
+
+
+def test_refused_messages_of_a_deleted_vhost_are_gone() -> None:
+    lab = Lab()
+    chained(lab, **REFUSING).publish("q0", b"x")
+    lab.broker.delete_vhost("/")
+    lab.drain()
+    assert not lab.broker.dead_lettering.is_routing
+    assert [*lab.broker.dead_lettering.until_routed()] == []
+
+
+def test_a_read_of_refused_messages_costs_each_turn_the_same() -> None:
+    """A long chain refuses one message at a time of one publisher."""
+    lab = Lab()
+    peer = chained(lab, **REFUSING)
+    peer.send_bytes(publish_bytes("q0", b"x") * 5)
+    works = []
+    while lab.broker.undrained:
+        lab.broker.drain_on()
+        works.append(lab.broker.work)
+    assert max(works) < 2 * WORK_MAX
+    assert lab.vhost.queues[f"q{LENGTH}"].ready_count == 5
