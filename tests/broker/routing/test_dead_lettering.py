@@ -79,6 +79,7 @@ def test_messages_that_a_long_chain_of_queues_refuses_pass_it_in_several_turns_a
         lab.broker.drain_on()
         turns += 1
     assert turns > 6
+    first.expect(commands.Basic.Nack)
     pulled = [present(first.get(f"q{LENGTH}")) for _ in range(3)]
     assert [message.body for _, message in pulled] == [b"1", b"2", b"3"]
     for _, message in pulled:
