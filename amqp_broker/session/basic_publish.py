@@ -30,6 +30,7 @@ from amqp_broker.broker.observe.recorder import Recorder
 from amqp_broker.broker.operations import checked_publish, interceptors
 from amqp_broker.broker.queues.queue import Queue
 from amqp_broker.broker.queues.reply import REPLY_TO
+from amqp_broker.broker.routing.destinations import KEYS_AT_ONCE, finding_queues
 from amqp_broker.broker.routing.route import Route
 from amqp_broker.lab import publish_faults
 from amqp_broker.lab.fault_rules import Rule
@@ -38,6 +39,7 @@ from amqp_broker.session.channel import CONFIRMING, PLAIN, TRANSACTIONAL
 from amqp_broker.session.topology_methods import user_of
 
 if TYPE_CHECKING:
+    from amqp_broker.broker.portions import Steps
     from amqp_broker.broker.queues.refused_publishers import Publisher
     from amqp_broker.session.channel import Channel
 
@@ -134,12 +136,35 @@ def _push_checked(
     rules = NO_RULES
     if not route.is_plain and channel.session.broker.faults.on_publish:
         rules = publish_faults.before_publish(channel, route, keys, headers, message)
-    queues = route.queues
     is_lost = bool(rules) and publish_faults.discards(rules)
-    if is_lost:
-        queues = ()
-    elif is_to_route:
+    if is_lost or not is_to_route:
+        queues = () if is_lost else route.queues
+    elif len(keys) > KEYS_AT_ONCE:
+        channel.session.work(_routing(channel, route, message, keys, headers, rules))
+        return
+    else:
         queues = tuple(channel.vhost.route(route.exchange, keys, headers, message)[0])
+    if _push_routed(channel, route, message, queues, rules, is_lost):
+        channel.session.work(channel.session.broker.dead_lettering.until_routed())
+
+
+def _routing(
+    channel: Channel, route: Route, message: Message, keys: list[str], headers: fields.Table, rules: list[Rule]
+) -> Steps[None]:
+    """Find the queues of a message with many keys, in steps, and push it to them."""
+    queues = tuple((yield from finding_queues(channel.vhost, route.exchange, keys, headers, message)))
+    # The connection may have ended meanwhile.
+    if channel.session.channels.get(channel.number) is channel and _push_routed(
+        channel, route, message, queues, rules, False
+    ):
+        yield from channel.session.broker.dead_lettering.until_routed()
+
+
+def _push_routed(
+    channel: Channel, route: Route, message: Message, queues: tuple[Queue, ...], rules: list[Rule], is_lost: bool
+) -> bool:
+    """Push a message to its queues; return whether queues refused it, and it is still on its way (`until_routed`)."""
+    trace = channel.vhost.trace
     if trace is not None:
         trace.published(channel.session, channel.number, message, queues, route.mandatory)
         if rules:
@@ -147,14 +172,12 @@ def _push_checked(
     if channel.mode == TRANSACTIONAL:
         assert channel.transaction is not None
         channel.transaction.publishes.append((message, route.exchange, queues, route.mandatory and not is_lost))
-        return
+        return False
     if route is not channel.route:
         channel.take_route(route)
     dead_lettering = channel.session.broker.dead_lettering
     interruptions = dead_lettering.interruptions
     is_taken = push(channel, message, queues, route.mandatory and not is_lost, channel.publisher)
-    if dead_lettering.interruptions != interruptions:
-        channel.session.work(dead_lettering.until_routed())
     if queues is not route.queues:
         channel.run_start += 1
         channel.count_published(route.exchange, queues, route.mandatory)
@@ -166,6 +189,7 @@ def _push_checked(
             channel.traced[channel.publish_count] = message
     if rules:
         publish_faults.after_publish(channel, rules)
+    return dead_lettering.interruptions != interruptions
 
 
 def put(channel: Channel, address: Address, queue_name: str | None, content: bytes) -> None:

@@ -235,6 +235,26 @@ def a_publish_with_many_copies(world: World, n: int) -> Play:
 
 
 @row(ROWS, bounds_turns=False)
+def a_publish_with_many_copies_beside_many_headers_bindings(world: World, n: int) -> Play:
+    client = world.client()
+    client.call(Exchange.Declare(exchange="x", exchange_type="headers"))
+    declared(client, "q")
+    for number in range(n):
+        client.call(Queue.Bind(queue="q", exchange="x", arguments={"x-match": "any", f"h{number}": 1}))
+    yield
+    client.publish("k", b"m", exchange="x", headers={"CC": [f"k{number}" for number in range(n)]})
+
+
+@row(ROWS, 30, unevenness=5000)
+def a_publish_with_many_copies_beside_patterns(world: World, n: int) -> Play:
+    client = world.client()
+    bound_to_patterns(client, 30, "*.#.w{}.#.*.#")
+    yield
+    keys = [".".join(["a"] * 20 + [str(number)]) for number in range(n)]
+    client.publish("k", b"m", exchange="x", headers={"CC": keys})
+
+
+@row(ROWS, bounds_turns=False)
 def a_publish_with_many_headers(world: World, n: int) -> Play:
     client = world.client()
     client.call(Exchange.Declare(exchange="x", exchange_type="headers"))

@@ -7,12 +7,14 @@ basic.publish, check_write_permitted_on_topics).
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import pytest
 from pamqp.commands import Basic, Confirm, Exchange, Queue, Tx
 
 from amqp_broker.broker.admin.access import TopicPermission
+from amqp_broker.broker.portions import WORK_MAX
 from tests.peer import Lab, Peer
 
 
@@ -153,3 +155,72 @@ def test_consuming_requires_no_topic_permission(lab: Lab, peer: Peer) -> None:
     peer.consume("q", no_ack=True)
     peer.publish("q", b"x")
     assert isinstance(peer.expect_delivery()[0], Basic.Deliver)
+
+
+@pytest.fixture
+def author(lab: Lab) -> Peer:
+    """A client that confirms, and patterns in which each of many long keys ends late."""
+    peer = lab.connect()
+    peer.declare("q")
+    choices = random.Random(1)
+    for number in range(300):
+        pattern = ".".join([*choices.choices("*#", k=60), f"w{number}"])
+        peer.call(Queue.Bind(queue="q", exchange="amq.topic", routing_key=pattern))
+    peer.call(Confirm.Select())
+    return peer
+
+
+def copies(count: int, last: str = "w299") -> dict[str, Any]:
+    """The headers of a message with many long keys, of which the last one leads to the queue."""
+    keys = [".".join([*"a" * 100, str(number)]) for number in range(count - 1)]
+    return {"CC": [*keys, ".".join([*"a" * 100, last])]}
+
+
+def test_many_keys_are_matched_in_several_turns_in_which_the_publisher_waits(lab: Lab, author: Peer) -> None:
+    author.publish("k", b"1", exchange="amq.topic", headers=copies(100))
+    author.publish("q", b"2")
+    author.expect_nothing()
+    turns = 1
+    while lab.broker.drain_on():
+        assert lab.broker.work < 2 * WORK_MAX
+        turns += 1
+    assert turns > 3
+    ack = author.expect(Basic.Ack)
+    assert (ack.delivery_tag, ack.multiple) == (2, True)
+    assert [message.body for message in lab.vhost.queues["q"].messages()] == [b"1", b"2"]
+
+
+def test_a_mandatory_message_with_many_keys_is_returned_if_none_leads_to_a_queue(lab: Lab, author: Peer) -> None:
+    author.publish("k", b"1", exchange="amq.topic", mandatory=True, headers=copies(100, last="x"))
+    lab.drain()
+    author.expect(Basic.Return)
+    author.expect_content()
+    assert author.expect(Basic.Ack).delivery_tag == 1
+
+
+def test_a_transaction_has_a_message_with_many_keys(lab: Lab, author: Peer) -> None:
+    author.open_channel(2)
+    author.call(Tx.Select(), channel=2)
+    author.publish("k", b"1", exchange="amq.topic", headers=copies(100), channel=2)
+    lab.drain()
+    assert lab.vhost.queues["q"].ready_count == 0
+    author.call(Tx.Commit(), channel=2)
+    assert lab.vhost.queues["q"].ready_count == 1
+
+
+def test_a_message_with_many_keys_is_dropped_with_its_connection(lab: Lab, author: Peer) -> None:
+    author.publish("k", b"1", exchange="amq.topic", headers=copies(100))
+    author.disconnect()
+    lab.drain()
+    assert lab.vhost.queues["q"].ready_count == 0
+
+
+def test_a_queue_that_is_deleted_while_keys_are_matched_gets_nothing(lab: Lab, author: Peer) -> None:
+    keys = copies(100)
+    keys["CC"] = keys["CC"][::-1]
+    author.publish("k", b"1", exchange="amq.topic", headers=keys)
+    queue = lab.vhost.queues["q"]
+    lab.connect().send(Queue.Delete(queue="q"))
+    lab.drain()
+    assert author.expect(Basic.Ack).delivery_tag == 1
+    assert queue.ready_count == 0

@@ -205,6 +205,7 @@ class Exchange(ABC):
         """
         if len(routing_keys) == 1:
             return self.match(routing_keys[0], headers)
+        self.match_work += len(routing_keys)
         return {destination: None for key in routing_keys for destination in self.match(key, headers)}
 
     def match(self, routing_key: str, headers: fields.Table) -> Collection[Destination]:
@@ -244,6 +245,11 @@ class FanoutExchange(Exchange):
     type: ClassVar[str] = "fanout"
 
     _destinations: dict[Destination, int] = field(default_factory=dict)
+
+    def destinations(
+        self, routing_keys: Sequence[str], headers: fields.Table, message: Message | None
+    ) -> Collection[Destination]:
+        return self._destinations
 
     def match(self, routing_key: str, headers: fields.Table) -> Collection[Destination]:
         return self._destinations

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from amqp_broker.amqp import fields
 from amqp_broker.amqp.errors import PreconditionFailed
 from amqp_broker.broker.exchanges.exchange import Binding, BindingKey, Destination, Exchange
+
+if TYPE_CHECKING:
+    from amqp_broker.amqp.message import Message
 
 # The tests and destinations of bindings.
 Matchers: TypeAlias = "dict[BindingKey, tuple[Callable[[fields.Table], bool], Destination]]"
@@ -41,6 +44,12 @@ class HeadersExchange(Exchange):
                 f"Invalid x-match field value {fields.erlang_term(x_match)}; "
                 "expected all, any, all-with-x, or any-with-x"
             )
+
+    def destinations(
+        self, routing_keys: Sequence[str], headers: fields.Table, message: Message | None
+    ) -> Collection[Destination]:
+        # However many keys there are: none counts.
+        return self.match("", headers)
 
     def match(self, routing_key: str, headers: fields.Table) -> Collection[Destination]:
         found = {destination for matches, destination in self._others.values() if matches(headers)}

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, Protocol
 
 from amqp_broker.amqp import fields
-from amqp_broker.broker.exchanges.exchange import Exchange
+from amqp_broker.broker.exchanges.exchange import Destination, Exchange
+from amqp_broker.broker.exchanges.topic import TopicExchange
+from amqp_broker.broker.portions import Steps
 from amqp_broker.broker.queues.queue import Queue
 from amqp_broker.broker.queues.queue_surroundings import QueueVHost
 from amqp_broker.broker.queues.reply import REPLY_PREFIX, REPLY_TO, ReplyQueue
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
 
 # The work of an exchange on the way of a message, beside that of matching (`Exchange.match_work`).
 EXCHANGE_WORK: Final = 8
+# Routing keys of a message that are matched against the patterns of an exchange in one step.
+KEYS_AT_ONCE: Final = 4
 
 
 class RoutingVHost(QueueVHost, Protocol):
@@ -61,28 +65,78 @@ def find_queues(
             queues.update((queue, None) for key in routing_keys if (queue := _queue_named(vhost, key)) is not None)
             continue
         by_message = by_message or exchange.routes_by_message
-        is_matched = False
         exchange.match_work = 0
         destinations = exchange.destinations(routing_keys, headers, message)
         work += EXCHANGE_WORK + len(destinations) + exchange.match_work
-        for destination in destinations:
-            if destination.is_deleted:
-                # Its bindings are removed in steps.
-                continue
-            is_matched = True
-            if isinstance(destination, Queue):
-                queues[destination] = None
-            elif isinstance(destination, Exchange) and destination not in seen:
-                seen.add(destination)
-                pending.append(destination)
-        # The default exchange has no bindings of its own, so as an alternate it matches nothing.
-        if not is_matched and exchange.alternate:
-            alternate = vhost.exchanges.get(exchange.alternate)
-            if alternate is not None and alternate not in seen:
-                seen.add(alternate)
-                pending.append(alternate)
+        _follow(vhost, exchange, destinations, queues, seen, pending)
     vhost.broker.routing_work += work
     return list(queues), by_message
+
+
+def finding_queues(
+    vhost: RoutingVHost, exchange: Exchange, routing_keys: Sequence[str], headers: fields.Table, message: Message
+) -> Steps[list[Queue]]:
+    """Return the queues for a message with many keys, in steps."""
+    if headers and vhost.broker.profile.normalizes_properties:
+        headers = _routing_headers(headers)
+    queues: dict[Queue, None] = {}
+    seen = {exchange}
+    pending = [exchange]
+    while pending:
+        exchange = pending.pop()
+        destinations: Collection[Destination]
+        if exchange is vhost.default_exchange:
+            queues.update((queue, None) for key in routing_keys if (queue := _queue_named(vhost, key)) is not None)
+            continue
+        if isinstance(exchange, TopicExchange):
+            destinations = yield from _matched(vhost, exchange, routing_keys)
+        else:
+            exchange.match_work = 0
+            destinations = exchange.destinations(routing_keys, headers, message)
+            vhost.broker.work += exchange.match_work
+        _follow(vhost, exchange, destinations, queues, seen, pending)
+        vhost.broker.work += EXCHANGE_WORK + len(destinations)
+        yield
+    return [queue for queue in queues if not queue.is_deleted]
+
+
+def _follow(
+    vhost: RoutingVHost,
+    exchange: Exchange,
+    destinations: Collection[Destination],
+    queues: dict[Queue, None],
+    seen: set[Exchange],
+    pending: list[Exchange],
+) -> None:
+    """Add queues and exchanges that were not seen. Without any, the alternate exchange follows."""
+    is_matched = False
+    for destination in destinations:
+        if destination.is_deleted:
+            # Its bindings are removed in steps.
+            continue
+        is_matched = True
+        if isinstance(destination, Queue):
+            queues[destination] = None
+        elif isinstance(destination, Exchange) and destination not in seen:
+            seen.add(destination)
+            pending.append(destination)
+    # The default exchange has no bindings of its own, so as an alternate it matches nothing.
+    if not is_matched and exchange.alternate:
+        alternate = vhost.exchanges.get(exchange.alternate)
+        if alternate is not None and alternate not in seen:
+            seen.add(alternate)
+            pending.append(alternate)
+
+
+def _matched(vhost: RoutingVHost, exchange: TopicExchange, routing_keys: Sequence[str]) -> Steps[set[Destination]]:
+    """Return the destinations of many keys, a few of which are matched in each step."""
+    found: set[Destination] = set()
+    for at in range(0, len(routing_keys), KEYS_AT_ONCE):
+        exchange.match_work = 0
+        found |= exchange.match_each(routing_keys[at : at + KEYS_AT_ONCE], is_next=at > 0)
+        vhost.broker.work += exchange.match_work
+        yield
+    return found
 
 
 def _routing_headers(headers: fields.Table) -> fields.Table:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import random
+
 import pytest
 
 from amqp_broker.broker.exchanges.topic import TopicExchange, TopicTrie, words
@@ -98,6 +100,18 @@ def test_a_pattern_of_many_hashes_is_matched_quickly() -> None:
     trie = trie_of(pattern)
     assert trie.match(".".join(["a"] * 200)) == {pattern}
     assert trie.match(".".join(["a"] * 49)) == set()
+
+
+@pytest.mark.parametrize("patterns", [3, 100])
+def test_a_key_after_another_of_the_same_message_finds_the_same(patterns: int) -> None:
+    choices = random.Random(patterns)
+    trie = trie_of(*{".".join(choices.choices("*#*#ab", k=choices.randint(1, 60))) for _ in range(patterns)})
+    keys = [".".join(choices.choices("abc", k=choices.randint(0, 90))) for _ in range(60)]
+    alone = [trie.match(key) for key in keys]
+    assert [trie.match(key, is_next=True) for key in keys] == alone
+    # An exchange may have got another pattern meanwhile.
+    trie.add("#.c", "new")
+    assert "new" in trie.match("a.c", is_next=True)
 
 
 def test_an_empty_key_has_no_words_and_a_dot_separates_two() -> None:
