@@ -89,13 +89,14 @@ class Management:
         self._hosts = {host_name, host_name.partition(".")[0], *more}
         # The control socket is no browser's, and the listener for metrics changes nothing.
         self._is_for_browsers = endpoints is None and not is_local
+        self._prefix = broker.settings.management_path_prefix if self._is_for_browsers else ""
         self._paths = Paths(all_endpoints() if endpoints is None else endpoints)
 
     def application(self) -> web.Application:
         """Return the application, to be run by aiohttp."""
         application = web.Application(middlewares=[self._refuse])
         if self._is_for_browsers:
-            files.mount(application)
+            files.mount(application, self._prefix)
         application.router.add_route("*", "/{path:(?s:.*)}", self._handle)
         return application
 
@@ -116,7 +117,9 @@ class Management:
         if not path.startswith("/"):
             # A request to a proxy has a complete URI.
             path = "/" + path.partition("://")[2].partition("/")[2]
-        found = self._paths.find(path)
+        if not f"{path}/".startswith(f"{self._prefix}/"):
+            raise not_found()
+        found = self._paths.find(path.removeprefix(self._prefix))
         if found is None:
             raise not_found()
         by_method, names = found

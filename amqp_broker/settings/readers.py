@@ -113,6 +113,13 @@ def amount(given: str) -> str:
     return given
 
 
+def path_prefix(given: str) -> str:
+    """Return a path that begins with / and does not end with it; "" for none."""
+    if not re.fullmatch(r"[\w.~!$&'()*+,;=:@%/-]*", given, re.ASCII):
+        raise ValueError("is not a path")
+    return "/".join(["", *given.strip("/").split("/")]).rstrip("/")
+
+
 def pattern(given: str) -> str:
     try:
         re.compile(given)

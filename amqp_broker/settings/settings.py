@@ -217,6 +217,13 @@ class Settings:
         key=("management.tcp.port", "management.listener.port"),
         reader=readers.port,
     )
+    management_path_prefix: str = setting(
+        "",
+        "Path before those of the HTTP API and the web page, such as /rabbitmq.",
+        key="management.path_prefix",
+        flag=False,
+        reader=readers.path_prefix,
+    )
     management_tcp: bool = setting(
         True,
         "Serve the HTTP API and the web page without TLS; keys `management.ssl.*` alone switch this off.",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import http.client
 import json
 import logging
@@ -88,6 +89,32 @@ def test_credentials_that_cannot_be_read_are_a_wrong_request(browser: Browser) -
 
 def test_an_unknown_path_is_answered_in_json(browser: Browser) -> None:
     assert browser.ask("GET", "/api/nothing")[:2] == (404, {"error": "Object Not Found", "reason": "Not Found"})
+
+
+@pytest.fixture(scope="module")
+def behind_prefix() -> Iterator[int]:
+    with RunningServer(management=True, management_path_prefix="/pre/fix") as server:
+        yield server.server.ports["management"]
+
+
+# As RabbitMQ 4.3.6 and 3.10.8 answer.
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        *(("/pre/fix", 200), ("/pre/fix/", 200), ("/pre/fix/index.html", 200), ("/pre/fix/js/app.js", 200)),
+        *(("/pre/fix/api/overview", 200), ("/pre/fix/api/health/checks/alarms", 200), ("/pre/fix/favicon.ico", 200)),
+        *(("/", 301), ("/api/overview", 404), ("/js/app.js", 404), ("/favicon.ico", 404)),
+        *(("/pre", 404), ("/pre/fixapi/overview", 404), ("/pre/fix/api/nothing", 404), ("/pre/fix//api/overview", 404)),
+    ],
+)
+def test_all_paths_are_behind_the_prefix(behind_prefix: int, path: str, status: int) -> None:
+    login = base64.b64encode(b"guest:guest").decode()
+    with contextlib.closing(http.client.HTTPConnection("127.0.0.1", behind_prefix, timeout=20)) as connection:
+        connection.request("GET", path, headers={"Authorization": f"Basic {login}"})
+        response = connection.getresponse()
+        response.read()
+    assert response.status == status
+    assert response.headers.get("Location") == ("/pre/fix/" if status == 301 else None)
 
 
 def test_an_unsupported_method_is_refused_without_a_body(browser: Browser) -> None:

@@ -23,6 +23,11 @@ from amqp_broker.settings.readers import Reader, octets
         (readers.frame_size, "128KB", 131072),
         (readers.frame_size, "8192", 8192),
         (readers.frame_size, "1MB", 1048576),
+        (readers.frame_size_or_unlimited, "0", readers.FRAME_MAX_HIGHEST),
+        (readers.path_prefix, "", ""),
+        (readers.path_prefix, "/", ""),
+        (readers.path_prefix, "/a/b", "/a/b"),
+        (readers.path_prefix, "a/b/", "/a/b"),
         (readers.switch, "on", True),
         (readers.switch, "off", False),
         (readers.amount, "40%", "40%"),
@@ -44,6 +49,8 @@ def test_a_valid_text_is_read(reader: Reader, text: str, value: Any) -> None:
 @pytest.mark.parametrize(
     ("reader", "text", "wrong"),
     [
+        (readers.path_prefix, "/a b", "is not a path"),
+        (readers.path_prefix, "/{a}", "is not a path"),
         (readers.number, "-1", "is not a whole number"),
         (readers.number, "1.5", "is not a whole number"),
         (readers.number, "", "is not a whole number"),

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import re
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -21,6 +23,8 @@ CONTENT_TYPES: Final = {
     ".svg": "image/svg+xml",
     ".txt": "text/plain; charset=utf-8",
 }
+# An address in HTML that begins at the root.
+_ADDRESS: Final = re.compile(rb'((?:href|src)=")(?=/)')
 HEADERS: Final = {
     # Scripts, styles and images come only from this folder, whatever names and payloads of messages contain.
     "Content-Security-Policy": (
@@ -35,10 +39,11 @@ HEADERS: Final = {
 
 
 class File:
-    """A file of the page, which is read at its first request."""
+    """A file of the page, which is read at its first request. Addresses in HTML get a prefix."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, prefix: str = "") -> None:
         self.path = path
+        self.prefix = prefix
         self.content_type = CONTENT_TYPES[path.suffix]
         self._content: bytes | None = None
         self._packed = b""
@@ -48,6 +53,8 @@ class File:
         """Return the contents, as they are or packed by gzip, and their ETag."""
         if self._content is None:
             self._content = self.path.read_bytes()
+            if self.prefix and self.path.suffix == ".html":
+                self._content = _ADDRESS.sub(rb"\1" + self.prefix.encode(), self._content)
             self._packed = gzip.compress(self._content, mtime=0)
             self._etag = hashlib.sha256(self._content).hexdigest()[:20]
         # Caches tell the two forms from each other by their ETags.
@@ -65,10 +72,10 @@ class File:
         return web.Response(body=content, headers={**headers, "Content-Type": self.content_type})
 
 
-def files(folder: Path = FOLDER) -> dict[str, File]:
-    """Return the files of the page by their paths in HTTP."""
+def files(folder: Path = FOLDER, prefix: str = "") -> dict[str, File]:
+    """Return the files of the page by their paths in HTTP behind the prefix."""
     found = {
-        "/" + path.relative_to(folder).as_posix(): File(path)
+        "/" + path.relative_to(folder).as_posix(): File(path, prefix)
         for path in sorted(folder.rglob("*"))
         if path.suffix in CONTENT_TYPES and path.is_file()
     }
@@ -76,7 +83,15 @@ def files(folder: Path = FOLDER) -> dict[str, File]:
     return {"/": found["/index.html"], "/favicon.ico": found["/favicon.svg"], **found}
 
 
-def mount(application: web.Application) -> None:
-    """Add a route for each file of the page."""
-    for path, file in files().items():
-        application.router.add_get(path, file.answer)
+def mount(application: web.Application, prefix: str = "") -> None:
+    """Add a route for each file of the page. With a prefix, `/` leads there, as in RabbitMQ."""
+    found = files(prefix=prefix)
+    for path, file in found.items():
+        application.router.add_get(prefix + path, file.answer)
+    if prefix:
+        application.router.add_get(prefix, found["/"].answer)
+        application.router.add_get("/", partial(redirect, f"{prefix}/"))
+
+
+async def redirect(target: str, request: web.Request) -> web.Response:
+    return web.Response(status=301, headers={"Location": target})

@@ -54,6 +54,15 @@ def test_the_policy_allows_only_scripts_of_the_folder(port: int) -> None:
     assert "unsafe" not in policy
 
 
+def test_the_page_refers_to_files_behind_the_prefix() -> None:
+    with RunningServer(management=True, management_path_prefix="/pre/fix") as running:
+        prefixed = running.server.ports["management"]
+        text = ask(prefixed, "/pre/fix/")[1].decode()
+        for path in re.findall(r'(?:href|src)="(/[^"]+)"', text):
+            assert path.startswith("/pre/fix/")
+            assert ask(prefixed, path)[0] == 200
+
+
 def test_an_unchanged_file_is_not_sent_again(port: int) -> None:
     etag = ask(port, "/js/app.js")[2]["ETag"]
     assert ask(port, "/js/app.js", If_None_Match=etag)[:2] == (304, b"")

@@ -2,6 +2,8 @@
 // an address. Requests omit the browser's own credentials, so that it shows no login dialog.
 
 const KEY = "authorization";
+// The path before /js/api.js: management.path_prefix.
+const PREFIX = new URL("..", import.meta.url).pathname.replace(/\/+$/, "");
 
 class ApiError extends Error {
   constructor(status, reason) {
@@ -36,7 +38,7 @@ export function ask(path, signal, given = sessionStorage.getItem(KEY), method = 
   const headers = { Authorization: given ?? "" };
   if (body !== undefined) headers["Content-Type"] = "application/json";
   const content = body === undefined || body instanceof Blob ? body : JSON.stringify(body);
-  return fetch(path, { method, headers, body: content, signal, credentials: "omit", cache: "no-store" });
+  return fetch(PREFIX + path, { method, headers, body: content, signal, credentials: "omit", cache: "no-store" });
 }
 
 /** Return the value of an answer. Throw ApiError. */
