@@ -27,9 +27,9 @@ fi
 [ -n "$is_server" ] || exec "$@"
 
 # Default files may be missing; files that the user names may not. rabbitmq.config is the format before rabbitmq.conf.
-if [ "${RABBITMQ_CONFIG_FILE:-}" = /etc/rabbitmq/rabbitmq ] && [ ! -e /etc/rabbitmq/rabbitmq.conf ]; then
+if [ "${RABBITMQ_CONFIG_FILE:-}" = /etc/rabbitmq/rabbitmq ] && [ ! -e /etc/rabbitmq/rabbitmq.conf ] &&
+  [ ! -e /etc/rabbitmq/rabbitmq.config ]; then
   unset RABBITMQ_CONFIG_FILE
-  [ ! -e /etc/rabbitmq/rabbitmq.config ] || export RABBITMQ_CONFIG_FILE=/etc/rabbitmq/rabbitmq.config
 fi
 if [ "${RABBITMQ_ADVANCED_CONFIG_FILE:-}" = /etc/rabbitmq/advanced ] && [ ! -e /etc/rabbitmq/advanced.config ]; then
   unset RABBITMQ_ADVANCED_CONFIG_FILE

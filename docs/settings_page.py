@@ -27,7 +27,9 @@ The value of a setting comes from the first of these sources that has one:
 4. `advanced.config`: pairs that rabbitmq.conf could also have
 5. the files of `RABBITMQ_CONFIG_FILES` (a folder or a pattern); later files in the order of their names override
    earlier ones
-6. the file of `--config` or `RABBITMQ_CONFIG_FILE`, with or without its suffix
+6. the file of `--config` or `RABBITMQ_CONFIG_FILE`, with or without its suffix. As in RabbitMQ, a file with the suffix
+   `.config` replaces the one with `.conf`, counts more than the files of 5, and `advanced.config` is then not read. A
+   file with another suffix, or without, may have either format
 7. for the HTTP API and the metrics: the list `RABBITMQ_ENABLED_PLUGINS`, or the file of `--enabled-plugins` or
    `RABBITMQ_ENABLED_PLUGINS_FILE`
 8. the default

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -141,36 +142,60 @@ def _read_file(path: Path, source: str) -> str:
 def _entries_of_files(given: dict[str, Given], environment: Mapping[str, str], notices: list[Notice]) -> list[Entry]:
     """Return the entries of all files, the most important last."""
     entries: list[Entry] = []
-    advanced: list[Path] = []
+    terms: list[tuple[Path, str]] = []
     for name in ("config_file", "config_files", "advanced_config_file"):
         if name not in given or not given[name].value:
             continue
         text, place = given[name]
+        is_advanced = name == "advanced_config_file"
         try:
-            paths = _paths_of(text, ".config" if name == "advanced_config_file" else ".conf")
+            paths = _paths_of(text, ".config" if is_advanced else ".conf")
+            old = _old_file(Path(text)) if name == "config_file" else None
         except OSError as error:
             raise SettingsError(f"{place}: cannot read '{text}': {error.strerror}") from None
+        if old is not None:
+            notices += [Notice(BOTH_FORMATS.format(old), is_wrong=False)] if paths else []
+            paths = [old]
         if not paths:
             what = f"no file *.conf in '{text}'" if Path(text).is_dir() else f"no file '{text}'"
             if not place.startswith("RABBITMQ_"):
                 raise SettingsError(f"{place}: there is {what}")
             notices.append(Notice(f"{place}: there is {what}", is_wrong=False))
         for path in paths:
-            if path.suffix == ".config":
-                advanced.append(path)
+            content = _read_file(path, place)
+            if is_advanced and terms:
+                notices.append(Notice(f"{path} is not read, because {terms[0][0]} has its format", is_wrong=False))
+            elif is_advanced or path.suffix == ".config" or _TERMS.match(content):
+                terms.append((path, content))
             else:
-                found, wrong = rabbitmq_conf.parse(_read_file(path, place), str(path))
+                found, wrong = rabbitmq_conf.parse(content, str(path))
                 entries += found
                 notices += [Notice(f"{line}: the line is not `key = value`") for line in wrong]
     entries, wrong = rabbitmq_conf.substituted(entries, environment)
     notices += [Notice(line) for line in wrong]
-    for path in advanced:
+    for path, content in terms:
         from amqp_broker.settings.sources import erlang_settings
 
-        found, wrong = erlang_settings.from_config(_read_file(path, str(path)), str(path))
+        found, wrong = erlang_settings.from_config(content, str(path))
         entries += found
         notices += [Notice(line) for line in wrong]
     return entries
+
+
+# RabbitMQ's lines for a file of each format.
+BOTH_FORMATS: Final = """\
+Both old (.config) and new (.conf) format config files exist.
+Using the old format config file: {}
+Please update your config files to the new format and remove the old file"""
+# The beginning of Erlang terms, behind comments; no line of rabbitmq.conf begins so.
+_TERMS: Final = re.compile(r"(?:\s|%[^\n]*\n)*\[")
+
+
+def _old_file(path: Path) -> Path | None:
+    """Return the file with the suffix .config, if the path is that of a configuration without its suffix."""
+    old = path.with_name(f"{path.name}.config")
+    is_whole = "*" in path.name or path.is_dir() or _exists(path)
+    return old if path.name and not is_whole and _exists(old) else None
 
 
 def _paths_of(text: str, suffix: str) -> list[Path]:

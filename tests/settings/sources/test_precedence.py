@@ -8,7 +8,7 @@ import pytest
 
 from amqp_broker.settings.settings import SETTINGS, Settings, SettingsError
 from amqp_broker.settings.sources.conf_keys import Notice
-from amqp_broker.settings.sources.precedence import load
+from amqp_broker.settings.sources.precedence import BOTH_FORMATS, load
 
 ERL_ARGS = "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS"
 
@@ -245,6 +245,37 @@ def test_rabbitmqs_variable_may_omit_the_suffix(tmp_path: Path) -> None:
     write(tmp_path / "rabbitmq.conf", "heartbeat = 5")
     for name in ("rabbitmq", "rabbitmq.conf"):
         assert settings({}, {"RABBITMQ_CONFIG_FILE": str(tmp_path / name)}).heartbeat_s == 5
+
+
+@pytest.mark.parametrize("name", ["settings", "settings.ini"])
+@pytest.mark.parametrize("text", ["heartbeat = 5", "% old\n [{rabbit, [{heartbeat, 5}]}]."])
+def test_a_file_with_another_suffix_may_have_either_format(tmp_path: Path, name: str, text: str) -> None:
+    loaded = load({}, {"RABBITMQ_CONFIG_FILE": write(tmp_path / name, text)})
+    assert loaded.settings.heartbeat_s == 5
+    assert loaded.notices == []
+
+
+def test_a_file_of_the_old_format_replaces_that_of_the_new(tmp_path: Path) -> None:
+    old = write(tmp_path / "rabbitmq.config", "[{rabbit, [{heartbeat, 5}]}].")
+    further = write(tmp_path / "10.conf", "channel_max = 7\nheartbeat = 8")
+    environment = {"RABBITMQ_CONFIG_FILE": str(tmp_path / "rabbitmq"), "RABBITMQ_CONFIG_FILES": further}
+    loaded = load({}, environment)
+    assert (loaded.settings.heartbeat_s, loaded.settings.channel_max) == (5, 7)
+    assert loaded.notices == []
+    new = write(tmp_path / "rabbitmq.conf", "heartbeat = 6\nframe_max = 8192")
+    loaded = load({}, environment)
+    assert (loaded.settings.heartbeat_s, loaded.settings.channel_max, loaded.settings.frame_max) == (5, 7, 131072)
+    assert loaded.notices == [Notice(BOTH_FORMATS.format(old), is_wrong=False)]
+    assert load({}, {"RABBITMQ_CONFIG_FILE": new}).settings.heartbeat_s == 6
+
+
+def test_beside_a_file_of_the_old_format_advanced_config_is_not_read(tmp_path: Path) -> None:
+    old = write(tmp_path / "rabbitmq.config", "[{rabbit, [{heartbeat, 5}]}].")
+    advanced = write(tmp_path / "advanced.config", "[{rabbit, [{channel_max, 7}]}].")
+    for name in (old, old.removesuffix(".config")):
+        loaded = load({}, {"RABBITMQ_CONFIG_FILE": name, "RABBITMQ_ADVANCED_CONFIG_FILE": advanced})
+        assert (loaded.settings.heartbeat_s, loaded.settings.channel_max) == (5, 2047)
+        assert loaded.notices == [Notice(f"{advanced} is not read, because {old} has its format", is_wrong=False)]
 
 
 def test_a_folder_stands_for_the_files_in_it(tmp_path: Path) -> None:
