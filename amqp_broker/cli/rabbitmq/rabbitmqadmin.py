@@ -1,6 +1,6 @@
 """`rabbitmqadmin`: a command line for the HTTP API of this broker, or of RabbitMQ.
 
-It takes what v1 takes (`declare queue name=q durable=true`) and what v2 takes (`declare queue --name q --durable true`,
+It takes what v1 takes (`declare queue name=q durable=true`), and the same in the words of v2 (`declare queue --name q`,
 `queues declare --name q`). One table of objects states what can be declared, deleted and listed.
 """
 
