@@ -44,7 +44,10 @@ starts without it. With `--strict-config` the broker does not start (exit code 7
 value on the command line or in the environment is always refused.
 
 `amqp-broker check-config [FILE]...` and `amqp-broker serve --check-config` print every setting and its source, with
-secrets masked, then all errors. The exit code is 0, or 78 if there are errors.
+secrets masked, then all errors. The exit code is 0, or 78 if there are errors. Comments at the end list what was
+read, the most important first, and the keys that are overridden or ignored. FILE may also be a folder like
+`/etc/rabbitmq`, with `rabbitmq.conf`, `conf.d`, `advanced.config` and `enabled_plugins`, as it is mounted into the
+image.
 
 ## All settings
 

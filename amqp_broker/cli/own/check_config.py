@@ -4,15 +4,24 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, Final
 
 import click
 
 from amqp_broker.cli.own.setting_options import settings_as_options
 from amqp_broker.settings.settings import SETTINGS, SettingsError
+from amqp_broker.settings.sources.conf_keys import is_ignored, settings_at
 from amqp_broker.settings.sources.precedence import Loaded, load
+from amqp_broker.settings.sources.rabbitmq_conf import ESCAPED_POINT, Entry
 
 MASK: Final = "********"
+# Files beside rabbitmq.conf in /etc/rabbitmq, by the setting that names them.
+MOUNTED: Final = {
+    "config_files": "conf.d",
+    "advanced_config_file": "advanced.config",
+    "enabled_plugins_file": "enabled_plugins",
+}
 
 
 def report(loaded: Loaded) -> Iterator[str]:
@@ -28,6 +37,43 @@ def report(loaded: Loaded) -> Iterator[str]:
         yield f"{declared.name} = {shown}  # {place}"
 
 
+def explanation(loaded: Loaded) -> Iterator[str]:
+    """Yield comments: what was read, in which order, and what has no effect there."""
+    if loaded.read:
+        yield "# These were read; of two that give a setting, the first counts:"
+    used = list(loaded.places.values())
+    for number, source in enumerate(loaded.read, 1):
+        count = sum(place == source or _file_of(place) == source for place in used)
+        yield f"# {number}. {source}: {count} setting{'' if count == 1 else 's'}"
+    for entry in loaded.entries:
+        names = settings_at(entry.key)
+        if is_ignored(entry):
+            yield f"# {entry.place}: {_key(entry)} is ignored: it tunes a cluster, Erlang, or parts that are not here"
+        elif names and not any(loaded.places.get(name) == entry.place for name in names):
+            others = dict.fromkeys(loaded.places[name] for name in names if name in loaded.places)
+            if others:
+                yield f"# {entry.place}: {_key(entry)} is overridden by {', '.join(others)}"
+
+
+def _file_of(place: str) -> str:
+    file, _, line = place.rpartition(":")
+    return file if line.isdecimal() else place
+
+
+def _key(entry: Entry) -> str:
+    return entry.key.replace(ESCAPED_POINT, "\\.")
+
+
+def of_folder(folder: Path) -> dict[str, str]:
+    """Return the settings that name the files of a folder like /etc/rabbitmq; none for any other folder."""
+    found = {name: folder / file for name, file in MOUNTED.items() if (folder / file).exists()}
+    if not found:
+        return {}
+    if any((folder / f"rabbitmq.{suffix}").exists() for suffix in ("conf", "config")):
+        found["config_file"] = folder / "rabbitmq"
+    return {"config_file": "", **{name: str(path) for name, path in found.items()}}
+
+
 def is_json(text: str) -> bool:
     """Return whether definitions are JSON, not the name of a file."""
     return text.lstrip().startswith("{")
@@ -35,7 +81,7 @@ def is_json(text: str) -> bool:
 
 def show(loaded: Loaded) -> None:
     """Print the settings, and remarks on stderr. Raises SettingsError if a file has errors."""
-    for line in report(loaded):
+    for line in (*report(loaded), *explanation(loaded)):
         click.echo(line)
     for notice in loaded.notices:
         if not notice.is_wrong:
@@ -50,8 +96,10 @@ def show(loaded: Loaded) -> None:
 def check_config(files: tuple[str, ...], **given: Any) -> None:
     """Print the settings that `serve` would use, and their sources.
 
-    FILE is a rabbitmq.conf, a folder of such files or an advanced.config. Without FILE, the files that the environment
-    names are read. The exit code is 78 if a file has errors.
+    FILE is a rabbitmq.conf, a folder of such files, a folder like /etc/rabbitmq or an advanced.config. Without FILE,
+    the files that the environment names are read. Comments at the end say what was read, in which order, and what has
+    no effect. The exit code is 78 if a file has errors.
     """
     for file in files or (given["config_file"],):
-        show(load({**given, "config_file": file}, os.environ))
+        names = of_folder(Path(file)) if file and Path(file).is_dir() else {}
+        show(load({**given, "config_file": file, **names}, os.environ))

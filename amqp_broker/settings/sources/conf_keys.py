@@ -264,6 +264,17 @@ def _begins(key: str, beginnings: tuple[str, ...]) -> bool:
     return any(key == beginning or key.startswith(f"{beginning}.") for beginning in beginnings)
 
 
+def is_ignored(entry: Entry) -> bool:
+    """Return whether a key has no effect, and the log does not name it."""
+    return _about(entry) is None and not settings_at(entry.key)
+
+
+def settings_at(key: str) -> list[str]:
+    """Return the settings that a key may give, whatever its value is."""
+    pattern = f"{key.rpartition('.')[0]}.*"
+    return [declared.name for declared in SETTINGS if key in declared.keys or pattern in declared.keys]
+
+
 def _about(entry: Entry) -> Notice | None:
     """Return a notice about a key that is not a setting."""
     if entry.key.startswith("auth_backends.") and entry.value in ("internal", "rabbit_auth_backend_internal"):

@@ -24,6 +24,9 @@ class Loaded(NamedTuple):
     settings: Settings
     places: dict[str, str]
     notices: list[Notice]
+    # All sources that were read, the most important first, and the entries of files and arguments.
+    read: list[str]
+    entries: list[Entry]
 
     @property
     def wrong(self) -> list[str]:
@@ -43,6 +46,8 @@ def load(options: Mapping[str, Any], environment: Mapping[str, str]) -> Loaded:
     """
     given: dict[str, Given] = {}
     notices: list[Notice] = []
+    read: list[str] = []
+    everything: list[Entry] = []
     for declared in SETTINGS:
         name = declared.name
         if options.get(name) is not None:
@@ -60,6 +65,7 @@ def load(options: Mapping[str, Any], environment: Mapping[str, str]) -> Loaded:
             if text is not None:
                 given[name] = Given(declared.read(variable, text), variable)
                 break
+    read += [place for name, (_, place) in given.items() if name not in _FILES]
     notices += [
         Notice(f"{name} has its effect here, but RabbitMQ's image refuses it: use rabbitmq.conf instead")
         for name in sorted(environment)
@@ -71,11 +77,16 @@ def load(options: Mapping[str, Any], environment: Mapping[str, str]) -> Loaded:
 
         entries, wrong = erlang_settings.from_arguments(environment[ERLANG_ARGUMENTS], ERLANG_ARGUMENTS)
         notices += [Notice(text) for text in wrong]
+        read.append(ERLANG_ARGUMENTS)
         _add(given, entries, notices)
-    _add(given, _entries_of_files(given, environment, notices), notices)
-    _add_plugins(given, notices)
+        everything += entries
+    files: list[str] = []
+    entries = _entries_of_files(given, environment, notices, files)
+    _add(given, entries, notices)
+    _add_plugins(given, notices, files)
     settings = Settings(**{name: value for name, (value, _) in given.items()})
-    return Loaded(settings, {name: place for name, (_, place) in given.items()}, notices)
+    places = {name: place for name, (_, place) in given.items()}
+    return Loaded(settings, places, notices, [*dict.fromkeys(read), *files], [*everything, *entries])
 
 
 def _add(given: dict[str, Given], entries: Iterable[Entry], notices: list[Notice]) -> None:
@@ -139,10 +150,13 @@ def _read_file(path: Path, source: str) -> str:
         raise SettingsError(f"{source}: '{path}' is not a text file in UTF-8") from None
 
 
-def _entries_of_files(given: dict[str, Given], environment: Mapping[str, str], notices: list[Notice]) -> list[Entry]:
-    """Return the entries of all files, the most important last."""
+def _entries_of_files(
+    given: dict[str, Given], environment: Mapping[str, str], notices: list[Notice], files: list[str]
+) -> list[Entry]:
+    """Return the entries of all files, the most important last; `files` gets their names in reverse."""
     entries: list[Entry] = []
     terms: list[tuple[Path, str]] = []
+    plain: list[str] = []
     for name in ("config_file", "config_files", "advanced_config_file"):
         if name not in given or not given[name].value:
             continue
@@ -169,10 +183,12 @@ def _entries_of_files(given: dict[str, Given], environment: Mapping[str, str], n
                 terms.append((path, content))
             else:
                 found, wrong = rabbitmq_conf.parse(content, str(path))
+                plain.append(str(path))
                 entries += found
                 notices += [Notice(f"{line}: the line is not `key = value`") for line in wrong]
     entries, wrong = rabbitmq_conf.substituted(entries, environment)
     notices += [Notice(line) for line in wrong]
+    files += [*(str(path) for path, _ in reversed(terms)), *reversed(plain)]
     for path, content in terms:
         from amqp_broker.settings.sources import erlang_settings
 
@@ -182,6 +198,8 @@ def _entries_of_files(given: dict[str, Given], environment: Mapping[str, str], n
     return entries
 
 
+# Settings that name files with settings.
+_FILES: Final = ("config_file", "config_files", "advanced_config_file", "enabled_plugins_file")
 # RabbitMQ's lines for a file of each format.
 BOTH_FORMATS: Final = """\
 Both old (.config) and new (.conf) format config files exist.
@@ -217,12 +235,13 @@ def _exists(path: Path) -> bool:
     return True
 
 
-def _add_plugins(given: dict[str, Given], notices: list[Notice]) -> None:
+def _add_plugins(given: dict[str, Given], notices: list[Notice], files: list[str]) -> None:
     """Derive from a list or a file of plugins whether the HTTP API and metrics are served."""
     if "plugins" not in given:
         path = Path(given["enabled_plugins_file"].value if "enabled_plugins_file" in given else "")
         if not path.is_file():
             return
+        files.append(str(path))
         from amqp_broker.settings.sources import erlang_settings
 
         try:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,7 @@ def test_every_setting_is_shown_with_its_source(tmp_path: Path) -> None:
     file = write(tmp_path, "heartbeat = 5\nlog.console = true")
     done = run("check-config", "--port", "7", file, RABBITMQ_DEFAULT_USER="anna")
     assert (done.returncode, done.stderr) == (0, "")
-    lines = done.stdout.splitlines()
+    lines = [line for line in done.stdout.splitlines() if not line.startswith("# ")]
     assert [line.partition(" = ")[0] for line in lines] == [declared.name for declared in SETTINGS]
     for line in (
         f"heartbeat_s = 5  # {file}:1",
@@ -33,6 +34,35 @@ def test_every_setting_is_shown_with_its_source(tmp_path: Path) -> None:
         "connection_max =   # default",
     ):
         assert line in lines
+
+
+def test_comments_say_what_was_read_in_which_order_and_what_it_leaves(tmp_path: Path) -> None:
+    file = write(tmp_path, "heartbeat = 5\nchannel_max = 6\ncollect_statistics_interval = 5\ndefault_user = eve")
+    (tmp_path / "conf.d").mkdir()
+    further = tmp_path / "conf.d" / "10.conf"
+    further.write_text("heartbeat = 7\n", "utf-8")
+    advanced = tmp_path / "advanced.config"
+    advanced.write_text("[{rabbit, [{channel_max, 8}]}].", "utf-8")
+    plugins = tmp_path / "enabled_plugins"
+    plugins.write_text("[rabbitmq_management].", "utf-8")
+    done = run("check-config", "--port", "7", str(tmp_path), RABBITMQ_DEFAULT_USER="anna")
+    assert (done.returncode, done.stderr) == (0, "")
+    comments = [line for line in done.stdout.splitlines() if line.startswith("# ")]
+    # The tests have variables of their own.
+    comments = [re.sub(r"^# \d+\.", "#", line) for line in comments if "AMQP_BROKER_" not in line]
+    assert comments == [
+        "# These were read; of two that give a setting, the first counts:",
+        "# --port: 1 setting",
+        "# RABBITMQ_DEFAULT_USER: 1 setting",
+        f"# {advanced}: 1 setting",
+        f"# {further}: 1 setting",
+        f"# {file}: 0 settings",
+        f"# {plugins}: 3 settings",
+        f"# {file}:1: heartbeat is overridden by {further}:1",
+        f"# {file}:2: channel_max is overridden by {advanced}",
+        f"# {file}:3: collect_statistics_interval is ignored: it tunes a cluster, Erlang, or parts that are not here",
+        f"# {file}:4: default_user is overridden by RABBITMQ_DEFAULT_USER",
+    ]
 
 
 def test_errors_are_reported_and_the_exit_code_is_78(tmp_path: Path) -> None:
