@@ -10,7 +10,8 @@ count as made at its end, since their client had no time to settle them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
@@ -23,15 +24,22 @@ from amqp_broker.broker.queues.quorum import QuorumQueue
 from amqp_broker.session.delivery_deadlines import DeliveryDeadlines
 from amqp_broker.session.handshake import has_capability
 from amqp_broker.session.late_deliveries import add_late
+from amqp_broker.session.returning import returning
 
 if TYPE_CHECKING:
     from amqp_broker.broker.broker import Broker
+    from amqp_broker.broker.clients.client_channel import Delivery
+    from amqp_broker.broker.portions import Steps
     from amqp_broker.broker.queues.consumer import Consumer
     from amqp_broker.broker.queues.queue import Queue
     from amqp_broker.session.channel import Channel
     from amqp_broker.session.session import Session
 
 TICK_MS: Final = 60_000
+# Deliveries that are looked at in one step; each counts as a piece of work.
+CHECKED_AT_ONCE: Final = 256
+# The work of a delivery that is late, beside that of its return.
+LATE_WORK: Final = 2
 # The timeout that RabbitMQ 4.3 names in its text about a quorum queue.
 UNNAMED_MS: Final = -1
 
@@ -49,12 +57,13 @@ class AckTimeouts:
     def _check(self, now: int) -> None:
         session = self._session
         self._timer = session.broker.timers.at(now + TICK_MS, self._check)
-        for channel in list(session.channels.values()):
-            if session.broker.profile.times_out_quorum_only:
-                self._check_quorum(channel, now)
-            else:
+        channels = list(session.channels.values())
+        for channel in channels:
+            if not session.broker.profile.times_out_quorum_only:
                 self._check_oldest(channel, now)
             self._mark(channel, now)
+        if session.broker.profile.times_out_quorum_only:
+            session.broker.do_in_batches(self._checking_quorum(channels, now))
         end_ms = session.broker.advancing_to_ms
         if end_ms is not None and end_ms > self._timer.deadline_ms and self._timer.callback is not None:
             self._timer.cancel()
@@ -111,52 +120,91 @@ class AckTimeouts:
             ),
         )
 
-    def _check_quorum(self, channel: Channel, now: int) -> None:
+    def _checking_quorum(self, channels: Sequence[Channel], now: int) -> Steps[None]:
         """Check quorum queues alone (RabbitMQ 4.3), except consumers with a timeout of their own."""
-        self.time_out(
-            channel,
-            [
-                tag
-                for tag, (queue, consumer, _, _) in channel.unacked.items()
-                if isinstance(queue, QuorumQueue)
-                and (consumer is None or consumer.timeout_ms is None)
-                and self._is_overdue(channel, tag, queue, now)
-            ],
-        )
+        for channel in channels:
+            tags: list[int] = []
+            # The last overdue tag by queue: tags are marked in their order.
+            last_overdue: dict[Queue, int] = {}
+            rest = iter(list(channel.unacked)) if channel.tag_marks else iter(())
+            while portion := list(islice(rest, CHECKED_AT_ONCE)):
+                for tag in portion:
+                    delivery = channel.unacked.get(tag)
+                    if delivery is None or (delivery[1] is not None and delivery[1].timeout_ms is not None):
+                        continue
+                    queue = delivery[0]
+                    if queue not in last_overdue:
+                        is_quorum = isinstance(queue, QuorumQueue)
+                        last_overdue[queue] = self._last_overdue(channel, queue, now) if is_quorum else 0
+                    if tag <= last_overdue[queue]:
+                        tags.append(tag)
+                self._session.broker.work += CHECKED_AT_ONCE
+                yield
+            yield from self._timing_out(channel, tags)
+
+    def _last_overdue(self, channel: Channel, queue: Queue, now: int) -> int:
+        """Return the last tag that is overdue if it is of this queue; 0 for none."""
+        timeout_ms = self._timeout_ms(queue)
+        overdue = [tag for marked_at, tag in channel.tag_marks if timeout_ms and now - marked_at >= timeout_ms]
+        return max(overdue, default=0)
 
     def time_out(self, channel: Channel, tags: list[int]) -> None:
         """Return deliveries to their quorum queues. Cancel their consumers, or close the channel where that fails.
 
         RabbitMQ keeps a consumer that it cancels: it gets messages again when it has settled what was late.
         """
+        self._session.broker.do_in_batches(self._timing_out(channel, tags))
+
+    def _timing_out(self, channel: Channel, tags: list[int]) -> Steps[None]:
         late: dict[Consumer, list[int]] = {}
-        for tag in tags:
+        for number, tag in enumerate(tags, 1):
+            if number % CHECKED_AT_ONCE == 0:
+                self._session.broker.work += CHECKED_AT_ONCE
+                yield
+            # The client may have settled some meanwhile.
+            if tag not in channel.unacked:
+                continue
             consumer = channel.unacked[tag][1]
             if consumer is None or channel.consumers.get(consumer.tag) is not consumer or not self._can_cancel:
                 for other in channel.consumers.values():
                     other.queue.rotation.suspend(other)
-                channel.settle_rejected([(late_tag, channel.unacked.pop(late_tag)) for late_tag in tags], requeue=True)
+                unacked = [late_tag for late_tag in tags if late_tag in channel.unacked]
+                channel.settle_rejected(
+                    [(late_tag, channel.unacked.pop(late_tag)) for late_tag in unacked], requeue=True
+                )
                 self._close(channel, UNNAMED_MS)
                 return
             late.setdefault(consumer, []).append(tag)
         for of_channel, its_tags in late.items():
-            self._cancel(channel, of_channel, its_tags)
+            yield from self._cancelling(channel, of_channel, its_tags)
 
     @property
     def _can_cancel(self) -> bool:
         return has_capability(self._session, "consumer_cancel_notify")
 
-    def _cancel(self, channel: Channel, consumer: Consumer, tags: list[int]) -> None:
-        queue = consumer.queue
-        deliveries = [(tag, channel.unacked.pop(tag)) for tag in tags]
-        for tag, delivery in deliveries:
-            add_late(channel, tag, consumer, delivery[3])
+    def _cancelling(self, channel: Channel, consumer: Consumer, tags: list[int]) -> Steps[None]:
+        broker, queue = self._session.broker, consumer.queue
         queue.rotation.suspend(consumer)
-        queues = channel.give_back(deliveries)
-        if isinstance(queue, QuorumQueue):
-            queue.step_aside(consumer)
-        channel.serve_returned(queues)
-        self._session.send(channel.number, commands.Basic.Cancel(consumer.tag, True))
+        deliveries: deque[tuple[int, Delivery]] = deque()
+        for number, tag in enumerate(tags, 1):
+            delivery = channel.unacked.pop(tag, None)
+            if delivery is not None:
+                deliveries.append((tag, delivery))
+                add_late(channel, tag, consumer, delivery[3])
+            if number % CHECKED_AT_ONCE == 0:
+                broker.work += LATE_WORK * CHECKED_AT_ONCE
+                yield
+        if not deliveries:
+            return
+
+        def serve(queues: Iterable[Queue]) -> None:
+            if isinstance(queue, QuorumQueue):
+                queue.step_aside(consumer)
+            channel.serve_returned(queues)
+
+        yield from returning(broker, [(consumer, deliveries)], channel.give_back, serve)
+        if self._session.channels.get(channel.number) is channel:
+            self._session.send(channel.number, commands.Basic.Cancel(consumer.tag, True))
 
 
 def own_timeout_ms(broker: Broker, queue: Queue, arguments: fields.Table) -> int | None:
@@ -175,7 +223,9 @@ def set_deadline(channel: Channel, tag: int, timeout_ms: int) -> None:
     assert timeouts is not None, "a session watches its deliveries from its opening on"
     if channel.deadlines is None:
         on_due = partial(timeouts.time_out, channel)
-        channel.deadlines = DeliveryDeadlines(broker.timers, channel.unacked, on_due, partial(_uncommitted, channel))
+        channel.deadlines = DeliveryDeadlines(
+            broker.timers, channel.unacked, on_due, partial(_uncommitted, channel), broker.do_in_batches
+        )
     # Deliveries during an advance count as made at its end.
     channel.deadlines.add(tag, (broker.advancing_to_ms or broker.now) + timeout_ms)
 

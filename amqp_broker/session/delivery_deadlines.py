@@ -6,20 +6,25 @@ import heapq
 from collections.abc import Callable, Collection, Container
 from typing import TYPE_CHECKING, Final
 
+from amqp_broker.broker.portions import Steps, finished
+
 if TYPE_CHECKING:
     from amqp_broker.broker.timers import Timer, Timers
 
 # With fewer deadlines, those of settled deliveries are not swept.
 SWEEP_MIN: Final = 64
+# Deadlines that are looked at in one step.
+CHECKED_AT_ONCE: Final = 16
 
 
 class DeliveryDeadlines:
     """The deadlines of one channel, and the timer for the first; `on_due` gets the tags that are still unacked then.
 
-    `uncommitted` returns the tags that a transaction has settled: a rollback makes them unacked again.
+    `uncommitted` returns the tags that a transaction has settled: a rollback makes them unacked again. `work` does steps,
+    in which it looks for what is due.
     """
 
-    __slots__ = ("_aside", "_heap", "_on_due", "_sweep_at", "_timer", "_timers", "_unacked", "_uncommitted")
+    __slots__ = ("_aside", "_heap", "_on_due", "_sweep_at", "_timer", "_timers", "_unacked", "_uncommitted", "_work")
 
     def __init__(
         self,
@@ -27,11 +32,13 @@ class DeliveryDeadlines:
         unacked: Container[int],
         on_due: Callable[[list[int]], None],
         uncommitted: Callable[[], Collection[int]],
+        work: Callable[[Steps[None]], object] = finished,
     ) -> None:
         self._timers = timers
         self._unacked = unacked
         self._on_due = on_due
         self._uncommitted = uncommitted
+        self._work: Callable[[Steps[None]], object] = work
         self._timer: Timer | None = None
         # Deadline (ms since the epoch) and delivery tag.
         self._heap: list[tuple[int, int]] = []
@@ -63,16 +70,23 @@ class DeliveryDeadlines:
             self._timer = self._timers.at(heap[0][0], self._check)
 
     def _check(self, now: int) -> None:
-        heap, due, settled = self._heap, [], []
-        while heap and (heap[0][0] <= now or heap[0][1] not in self._unacked):
+        self._work(self._checking(now))
+
+    def _checking(self, now: int) -> Steps[None]:
+        due: list[int] = []
+        settled: list[tuple[int, int]] = []
+        while (heap := self._heap) and (heap[0][0] <= now or heap[0][1] not in self._unacked):
             one = heapq.heappop(heap)
             if one[1] in self._unacked:
                 due.append(one[1])
             else:
                 settled.append(one)
+            if (len(due) + len(settled)) % CHECKED_AT_ONCE == 0:
+                yield
         if settled and (uncommitted := set(self._uncommitted())):
             self._aside += [one for one in settled if one[1] in uncommitted]
         self._wake()
+        due = [tag for tag in due if tag in self._unacked]
         if due:
             self._on_due(due)
 

@@ -20,7 +20,9 @@ def add_late(channel: Channel, tag: int, consumer: Consumer, message: Message) -
     if channel.timed_out is None:
         channel.timed_out = {}
     channel.timed_out[tag] = consumer
-    consumer.late_tags = {tag, *(consumer.late_tags or ())}
+    if consumer.late_tags is None:
+        consumer.late_tags = set()
+    consumer.late_tags.add(tag)
 
 
 def settle_late(channel: Channel, tags: Iterable[int]) -> None:

@@ -54,7 +54,7 @@ def settling(channel: Channel, taken: Taken, *, requeue: bool, has_failed: bool)
 
     if requeue:
         for together in apart(groups, has_limit=channel.limit is not None):
-            yield from _returning(broker, together, give_back, channel.serve_returned)
+            yield from returning(broker, together, give_back, channel.serve_returned)
         return
     for portion in portions(groups):
         with broker.dead_letters_held():
@@ -80,10 +80,10 @@ def coming_back(broker: Broker, channels: Iterable[Taken]) -> Steps[None]:
         # Deliveries are freed as they come back.
         del taken
         groups = lost_order(parted, is_by_tag=broker.profile.returns_by_tag)
-        yield from _returning(broker, groups, give_back, serve)
+        yield from returning(broker, groups, give_back, serve)
 
 
-def _returning(
+def returning(
     broker: Broker,
     groups: Sequence[Group],
     give_back: Callable[[Deliveries], Iterable[Queue]],

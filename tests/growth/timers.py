@@ -122,6 +122,24 @@ def a_consumer_does_not_acknowledge_many(world: World, n: int) -> Play:
     assert not client.session.channels
 
 
+def late(name: str, **queue: Any) -> None:
+    """Add a row in which n deliveries of a quorum queue time out at once (RabbitMQ 4.3)."""
+
+    def play(world: World, n: int) -> Play:
+        client = world.client()
+        declared(client, "q", **TYPES["quorum"], **queue)
+        unacked(client, "q", n)
+        yield
+        world.advance(32 * 60_000)
+        assert world.vhost.queues["q"].ready_count == n
+
+    ROWS.append(Row(name, play, 200, world=lambda n: World(compat="4.3")))
+
+
+late("deliveries_of_a_quorum_queue_time_out")
+late("deliveries_of_a_quorum_queue_time_out_exactly", **{"x-consumer-timeout": 1_800_000})
+
+
 @row(ROWS)
 def a_stream_retains_for_a_time(world: World, n: int) -> Play:
     client = world.client()

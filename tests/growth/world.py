@@ -60,6 +60,7 @@ PORTIONS: Final = {
     "COMMITTED_MAX": 16,
     "CHUNK_MESSAGES_MAX": 32,
     "DUE_MAX": 8,
+    "CHECKED_AT_ONCE": 16,
 }
 
 

@@ -10,7 +10,8 @@ from pamqp import commands
 from pamqp.common import FieldTable
 
 from amqp_broker.broker.admin.policies import Policy
-from tests.peer import CAPABILITIES, Lab, Peer
+from amqp_broker.broker.portions import WORK_MAX
+from tests.peer import CAPABILITIES, Lab, Peer, publish_bytes
 
 MINUTE_MS = 60_000
 TEXT = (
@@ -336,3 +337,48 @@ def test_a_rollback_after_the_deadline_times_out(late_lab: Lab, settle: Any) -> 
     peer.call(commands.Tx.Rollback())
     late_lab.advance(1)
     peer.expect(commands.Basic.Cancel)
+
+
+@pytest.mark.parametrize("arguments", [{}, {"x-consumer-timeout": 1_800_000}])
+def test_thousands_of_deliveries_time_out_in_several_turns_with_one_cancel(arguments: dict[str, Any]) -> None:
+    lab = Lab(compat="4.3")
+    peer = lab.connect()
+    peer.declare("q", durable=True, arguments={"x-queue-type": "quorum", **arguments})
+    peer.send_bytes(publish_bytes("q", b"x") * 9000)
+    lab.drain()
+    peer.send(commands.Basic.Consume(queue="q", consumer_tag="c"))
+    lab.drain()
+    channel, queue = peer.session.channels[1], lab.vhost.queues["q"]
+    (consumer,) = channel.consumers.values()
+    peer.expect(commands.Basic.ConsumeOk)
+    assert len(peer.bodies()) == 9000
+    lab.advance(31 * MINUTE_MS)
+    turns = 1
+    # It settles the last one before its turn comes, and a late one.
+    peer.send(commands.Basic.Ack(9000))
+    while lab.broker.drain_on():
+        assert lab.broker.work < 2 * WORK_MAX
+        turns += 1
+    assert turns > 3
+    assert peer.expect(commands.Basic.Cancel).consumer_tag == "c"
+    peer.expect_nothing()
+    assert (queue.ready_count, queue.unacked_count, len(channel.unacked)) == (8999, 0, 0)
+    assert consumer.late_tags == set(range(1, 9000))
+    peer.send(commands.Basic.Ack(0, multiple=True))
+    lab.drain()
+    assert len(channel.unacked) == 8999
+
+
+def test_a_connection_that_is_lost_while_its_deliveries_time_out_returns_them_once() -> None:
+    lab = Lab(compat="4.3")
+    peer = lab.connect()
+    peer.declare("q", durable=True, arguments={"x-queue-type": "quorum"})
+    peer.send_bytes(publish_bytes("q", b"x") * 9000)
+    lab.drain()
+    peer.send(commands.Basic.Consume(queue="q", consumer_tag="c"))
+    lab.drain()
+    lab.advance(32 * MINUTE_MS)
+    peer.disconnect()
+    lab.drain()
+    queue = lab.vhost.queues["q"]
+    assert (queue.ready_count, queue.unacked_count, len(queue.consumers)) == (9000, 0, 0)
