@@ -90,15 +90,21 @@ def _ack_all(channel: Channel, deliveries: Taken) -> None:
         freed[freed_before:] = sorted(freed[freed_before:], key=attrgetter("tag"))
 
 
+def take_all(channel: Channel) -> Taken:
+    """Take all unacked deliveries, and return them with their tags."""
+    # Not a copy: the garbage collector would walk over a young dict of many deliveries twice.
+    taken, channel.unacked = channel.unacked, {}
+    if channel.deadlines is not None:
+        channel.deadlines.unacked = channel.unacked
+    return taken.items()
+
+
 def take_up_to(channel: Channel, tag: int) -> Taken:
     """Take the unacked deliveries up to a tag (0: all), and return them with their tags."""
     unacked = channel.unacked
     if unacked and (tag == 0 or next(reversed(unacked)) <= tag):
         channel.settled_until = max(channel.settled_until, tag)
-        # A copy takes less time than a list of many pairs. The dict stays the same: deadlines refer to it.
-        taken = unacked.copy().items()
-        unacked.clear()
-        return taken
+        return take_all(channel)
     return [(other, unacked.pop(other)) for other in _tags_up_to(channel, tag)]
 
 

@@ -13,7 +13,7 @@ from amqp_broker.broker.observe.recorder import Recorder
 from amqp_broker.broker.portions import finished
 from amqp_broker.broker.vhost import VHost
 from amqp_broker.lab import delivery_faults
-from amqp_broker.session.acks import ack_up_to, acking_by_consumer, take_up_to
+from amqp_broker.session.acks import ack_up_to, acking_by_consumer, take_all, take_up_to
 from amqp_broker.session.channel_limit import ChannelLimit
 from amqp_broker.session.confirms import send_confirms
 from amqp_broker.session.late_deliveries import settle_late
@@ -444,7 +444,6 @@ class Channel(ClientChannel[VHost]):
             self.transaction.roll_back(self)
         if self.deadlines is not None:
             self.deadlines.stop()
-        taken = self.unacked.copy().items()
-        self.unacked.clear()
+        taken = take_all(self)
         self.duplicates = None
         return taken

@@ -17,6 +17,7 @@ from amqp_broker.broker.queues.queue import Queue
 from amqp_broker.broker.queues.reply import REPLY_TO
 from amqp_broker.broker.queues.stream import StreamQueue
 from amqp_broker.session import ack_timeouts
+from amqp_broker.session.acks import take_all
 from amqp_broker.session.handshake import has_capability
 from amqp_broker.session.outbox import GATHER_BYTES_MIN
 from amqp_broker.session.succession import succeed
@@ -380,8 +381,7 @@ def _check_requeue(requeue: bool) -> None:
 
 def _recover(channel: Channel) -> None:
     """Requeue all that is unacked. In RabbitMQ that is no part of a transaction (rabbit_channel.erl)."""
-    deliveries, duplicates = channel.unacked.copy().items(), channel.duplicates or {}
-    channel.unacked.clear()
+    deliveries, duplicates = take_all(channel), channel.duplicates or {}
     channel.duplicates = None
     channel.release_duplicates(duplicates)
     channel.settle_rejected(deliveries, requeue=True)

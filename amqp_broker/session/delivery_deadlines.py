@@ -20,11 +20,11 @@ CHECKED_AT_ONCE: Final = 16
 class DeliveryDeadlines:
     """The deadlines of one channel, and the timer for the first; `on_due` gets the tags that are still unacked then.
 
-    `uncommitted` returns the tags that a transaction has settled: a rollback makes them unacked again. `work` does steps,
-    in which it looks for what is due.
+    `uncommitted` returns the tags that a transaction has settled: a rollback makes them unacked again. `work` does the
+    steps in which it looks for what is due.
     """
 
-    __slots__ = ("_aside", "_heap", "_on_due", "_sweep_at", "_timer", "_timers", "_unacked", "_uncommitted", "_work")
+    __slots__ = ("_aside", "_heap", "_on_due", "_sweep_at", "_timer", "_timers", "_uncommitted", "_work", "unacked")
 
     def __init__(
         self,
@@ -35,7 +35,7 @@ class DeliveryDeadlines:
         work: Callable[[Steps[None]], object] = finished,
     ) -> None:
         self._timers = timers
-        self._unacked = unacked
+        self.unacked: Container[int] = unacked
         self._on_due = on_due
         self._uncommitted = uncommitted
         self._work: Callable[[Steps[None]], object] = work
@@ -53,7 +53,7 @@ class DeliveryDeadlines:
         """Set the deadline of a delivery."""
         if len(self) >= self._sweep_at:
             uncommitted = set(self._uncommitted())
-            self._heap = [one for one in self._heap if one[1] in self._unacked or one[1] in uncommitted]
+            self._heap = [one for one in self._heap if one[1] in self.unacked or one[1] in uncommitted]
             heapq.heapify(self._heap)
             self._aside = [one for one in self._aside if one[1] in uncommitted]
             self._sweep_at = max(SWEEP_MIN, 2 * len(self))
@@ -75,9 +75,9 @@ class DeliveryDeadlines:
     def _checking(self, now: int) -> Steps[None]:
         due: list[int] = []
         settled: list[tuple[int, int]] = []
-        while (heap := self._heap) and (heap[0][0] <= now or heap[0][1] not in self._unacked):
+        while (heap := self._heap) and (heap[0][0] <= now or heap[0][1] not in self.unacked):
             one = heapq.heappop(heap)
-            if one[1] in self._unacked:
+            if one[1] in self.unacked:
                 due.append(one[1])
             else:
                 settled.append(one)
@@ -86,7 +86,7 @@ class DeliveryDeadlines:
         if settled and (uncommitted := set(self._uncommitted())):
             self._aside += [one for one in settled if one[1] in uncommitted]
         self._wake()
-        due = [tag for tag in due if tag in self._unacked]
+        due = [tag for tag in due if tag in self.unacked]
         if due:
             self._on_due(due)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ from pamqp.base import Frame
 from pamqp.commands import Basic, Tx
 
 from amqp_broker.broker.portions import WORK_MAX
-from amqp_broker.session.acks import ACK_WORK, ACKED_MAX
+from amqp_broker.session.acks import ACK_WORK, ACKED_MAX, take_all
 from amqp_broker.session.returning import SETTLED_MAX
 from tests.peer import Lab, Peer, publish_bytes
 
@@ -211,3 +212,28 @@ def test_many_acks_are_done_although_their_client_leaves() -> None:
     lab.drain()
     queue = lab.vhost.queues["q"]
     assert (queue.unacked_count, queue.ready_count) == (0, 0)
+
+
+def test_all_deliveries_are_taken_without_a_copy() -> None:
+    """Collections of garbage walk over young dicts."""
+    peer = Lab().connect()
+    filled(peer, "q", b"1", b"2")
+    peer.consume("q")
+    channel = peer.session.channels[1]
+    unacked = channel.unacked
+    taken = take_all(channel)
+    assert gc.get_referents(taken) == [unacked]
+    assert (list(unacked), channel.unacked) == ([1, 2], {})
+
+
+def test_deliveries_have_deadlines_after_all_others_were_taken() -> None:
+    lab = Lab(compat="4.3")
+    peer = lab.connect()
+    filled(peer, "q", b"1", durable=True, arguments={"x-queue-type": "quorum", "x-consumer-timeout": 700})
+    peer.consume("q")
+    assert peer.bodies() == [b"1"]
+    peer.send(Basic.Ack(0, multiple=True))
+    peer.publish("q", b"2")
+    assert peer.bodies() == [b"2"]
+    lab.advance(700)
+    assert peer.expect(Basic.Cancel).consumer_tag == "c"
