@@ -417,15 +417,16 @@ class Settings:
     )
     default_permissions_write: str = setting(
         ".*",
-        "Pattern of the names that the first user may publish to.",
-        key="default_permissions.write",
+        "Pattern of the names that the first user may publish to. RabbitMQ confuses this key and the next, from 3.10 to"
+        " 4.3.",
+        key="default_permissions.read",
         flag=False,
         reader=readers.pattern,
     )
     default_permissions_read: str = setting(
         ".*",
         "Pattern of the names that the first user may consume from.",
-        key="default_permissions.read",
+        key="default_permissions.write",
         flag=False,
         reader=readers.pattern,
     )

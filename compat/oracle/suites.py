@@ -12,12 +12,13 @@ from compat.message_stats.suite import MESSAGE_STATS
 from compat.oracle.suite import Suite
 from compat.prometheus.suite import PROMETHEUS
 from compat.rabbitmq_conf.suite import RABBITMQ_CONF
+from compat.startup.suite import STARTUP
 from compat.tls.suite import TLS
 
 SUITES: dict[str, Suite] = {
     suite.name: suite
     for suite in (
-        *(WIRE, HTTP, CTL, RABBITMQ_CONF, CONFIGURED, DEFINITIONS, TLS),
+        *(WIRE, HTTP, CTL, RABBITMQ_CONF, CONFIGURED, DEFINITIONS, STARTUP, TLS),
         *(MANAGEMENT, MANAGEMENT_ADMIN, MESSAGE_STATS, PROMETHEUS),
     )
 }

@@ -29,7 +29,8 @@ _RENAMED: Final = {
 }
 # Lists of names, each of which is a key of its own in rabbitmq.conf.
 _SETS: Final = ("loopback_users", "default_user_tags")
-_PERMISSIONS: Final = ("configure", "write", "read")
+# Keys of rabbitmq.conf for the permissions to configure, to write and to read. RabbitMQ confuses the last two.
+_PERMISSIONS: Final = ("configure", "read", "write")
 # Flags of the emulator whose value is a word of its own: `+S 1:1`, but `+S1:1`.
 _TAKES_VALUE: Final = re.compile(r"\+[A-Za-z]+")
 

@@ -75,7 +75,9 @@ def only(text: str) -> dict[str, Any]:
             "default_user_tags.administrator = false\ndefault_user_tags.monitoring = true",
             {"default_user_tags": "monitoring"},
         ),
-        ("default_permissions.read = ^x", {"default_permissions_read": "^x"}),
+        # RabbitMQ 3.10.8, 4.0.5 and 4.3.6 confuse reading and writing.
+        ("default_permissions.read = ^x", {"default_permissions_write": "^x"}),
+        ("default_permissions.write = ^x", {"default_permissions_read": "^x"}),
         ("auth_mechanisms.1 = EXTERNAL\nauth_mechanisms.2 = PLAIN", {"auth_mechanisms": "EXTERNAL PLAIN"}),
         (
             "deprecated_features.permit.global_qos = false",

@@ -46,8 +46,8 @@ def pairs(text: str) -> dict[str, str]:
             '{default_permissions, [<<".*">>, <<"^x">>, <<"y">>]}',
             {
                 "default_permissions.configure": ".*",
-                "default_permissions.write": "^x",
-                "default_permissions.read": "y",
+                "default_permissions.read": "^x",
+                "default_permissions.write": "y",
             },
         ),
         ("{auth_mechanisms, ['PLAIN', 'EXTERNAL']}", {"auth_mechanisms.0": "PLAIN", "auth_mechanisms.1": "EXTERNAL"}),

@@ -1,0 +1,121 @@
+"""Starts of `rabbitmq-server` with an input: RabbitMQ's, and this broker's."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+import time
+from pathlib import Path
+from typing import Final
+
+from compat.brokers import AmqpBroker, BrokerProcess, free_port
+from compat.oracles.oracle import Oracle
+from compat.oracles.rabbitmq import RabbitMQ
+from compat.startup.inputs import Input
+
+READY: Final = "Server startup complete"
+MAIN: Final = "import sys; from amqp_broker.cli.rabbitmq.rabbitmq_server import main; main(sys.argv[1:])"
+
+
+def prepare(given: Input, broker: BrokerProcess, http_port: int) -> dict[str, str]:
+    """Write the files of an input, and return the variables: its own, and those of the broker's folder."""
+    values = {"{folder}": str(broker.folder), "{port}": str(broker.port), "{http_port}": str(http_port)}
+
+    def filled(text: str) -> str:
+        for name, value in values.items():
+            text = text.replace(name, value)
+        return text
+
+    etc = broker.folder / "etc"
+    etc.mkdir(parents=True, exist_ok=True)
+    (etc / "enabled_plugins").write_text("[].\n", "utf-8")
+    for name, text in given.files.items():
+        file = broker.folder / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(filled(text), "utf-8")
+    places = {
+        "RABBITMQ_NODE_PORT": str(broker.port),
+        "RABBITMQ_NODE_IP_ADDRESS": broker.host,
+        "RABBITMQ_NODENAME": f"start{broker.port}@localhost",
+        "RABBITMQ_MNESIA_BASE": str(broker.folder / "mnesia"),
+        "RABBITMQ_LOG_BASE": str(broker.folder / "log"),
+        "RABBITMQ_LOGS": "-",
+        "RABBITMQ_CONFIG_FILE": str(etc / "rabbitmq"),
+        "RABBITMQ_CONFIG_FILES": str(etc / "conf.d"),
+        "RABBITMQ_ADVANCED_CONFIG_FILE": str(etc / "advanced.config"),
+        "RABBITMQ_ENABLED_PLUGINS_FILE": str(etc / "enabled_plugins"),
+        "RABBITMQ_CONF_ENV_FILE": str(etc / "rabbitmq-env.conf"),
+    }
+    return {**places, **{name: filled(value) for name, value in given.variables.items()}}
+
+
+def logged(broker: BrokerProcess) -> str:
+    return broker.log_path.read_text("utf-8", errors="replace") if broker.log_path.exists() else ""
+
+
+class StartedRabbitMQ(RabbitMQ):
+    """RabbitMQ with an input in the place of its usual configuration."""
+
+    def __init__(self, given: Input, folder: Path, oracle: Oracle) -> None:
+        super().__init__(folder, oracle=oracle)
+        self.given = given
+        self.variables = prepare(given, self, self.management_port)
+
+    def command(self) -> list[str]:
+        self.home.mkdir(exist_ok=True)
+        return [*self.entered("rabbitmq-server"), *self.given.arguments]
+
+    def environment(self) -> dict[str, str]:
+        # A node that does not start leaves no file in the folder of the tests.
+        return {**super().environment(), "ERL_CRASH_DUMP": os.devnull, **self.variables}
+
+    def export(self, file: Path) -> bool:
+        return self.run("rabbitmqctl", "-q", "export_definitions", str(file)).returncode == 0
+
+
+class StartedAmqpBroker(AmqpBroker):
+    """`rabbitmq-server` of this broker."""
+
+    def __init__(self, given: Input, folder: Path, profile: str) -> None:
+        super().__init__(folder, profile=profile)
+        self.given = given
+        self.variables = {
+            **prepare(given, self, free_port()),
+            "AMQP_BROKER_COMPAT": profile,
+            "AMQP_BROKER_RUNTIME_DIR": str(folder / "run"),
+        }
+
+    def command(self) -> list[str]:
+        return [sys.executable, "-c", MAIN, *self.given.arguments]
+
+    def environment(self) -> dict[str, str]:
+        inherited = {key: value for key, value in os.environ.items() if not key.startswith(("RABBITMQ_", "AMQP_"))}
+        return {**inherited, **self.variables}
+
+    def is_ready(self) -> bool:
+        return READY in logged(self)
+
+    def export(self, file: Path) -> bool:
+        return self.run("ctl", "-q", "export_definitions", str(file)).returncode == 0
+
+
+def start(broker: StartedRabbitMQ | StartedAmqpBroker, timeout_s: float = 120) -> bool:
+    """Start a broker, and return whether it accepts clients."""
+    broker.spawn()
+    assert broker.process is not None
+    deadline = time.monotonic() + timeout_s
+    while broker.process.poll() is None and time.monotonic() < deadline:
+        # Files of the input may have the log elsewhere.
+        if READY in logged(broker) or any(READY in file.read_text("utf-8") for file in broker.folder.glob("log/*.log")):
+            return accepts(broker)
+        time.sleep(0.05)
+    return False
+
+
+def accepts(broker: BrokerProcess) -> bool:
+    try:
+        socket.create_connection((broker.host, broker.port), 5).close()
+    except OSError:
+        return False
+    return True
