@@ -8,6 +8,7 @@ from typing import Final
 
 from amqp_broker.settings.settings import SETTINGS
 from amqp_broker.settings.sources.conf_keys import SILENT, WITHOUT_EFFECT
+from amqp_broker.settings.sources.precedence import VARIABLES_WITHOUT_EFFECT
 
 PAGE: Final = Path(__file__).with_name("settings.md")
 
@@ -62,6 +63,10 @@ The log reports that these keys, and keys that begin with them, have no effect:
 
 {without_effect}
 
+So it does for these variables of RabbitMQ:
+
+{variables}
+
 These keys are ignored, because they tune a cluster, Erlang, or functions that this broker does not have:
 
 {silent}
@@ -70,7 +75,13 @@ These keys are ignored, because they tune a cluster, Erlang, or functions that t
 
 def page() -> str:
     """Return the text of the page."""
-    return INTRODUCTION + "".join(_settings()) + KEYS.format(without_effect=_list(WITHOUT_EFFECT), silent=_list(SILENT))
+    return INTRODUCTION + "".join(_settings()) + _without_effect()
+
+
+def _without_effect() -> str:
+    return KEYS.format(
+        without_effect=_list(WITHOUT_EFFECT), variables=_list(VARIABLES_WITHOUT_EFFECT), silent=_list(SILENT)
+    )
 
 
 def _settings() -> Iterator[str]:

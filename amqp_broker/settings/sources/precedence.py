@@ -17,6 +17,18 @@ ERLANG_ARGUMENTS: Final = "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS"
 # Prefixes of variables with which RabbitMQ's image refuses to start since 3.9.
 REMOVED_FROM_IMAGE: Final = ("RABBITMQ_SSL_", "RABBITMQ_MANAGEMENT_SSL_")
 
+# Variables of RabbitMQ that mean nothing here (rabbit_env.erl, rabbitmq-server, rabbitmq-env).
+VARIABLES_WITHOUT_EFFECT: Final = tuple(
+    f"RABBITMQ_{name}"
+    for name in (
+        *("CTL_ERL_ARGS", "DBG", "DISTRIBUTION_BUFFER_SIZE", "DIST_PORT", "ERLANG_COOKIE", "FEATURE_FLAGS"),
+        *("FEATURE_FLAGS_FILE", "IO_THREAD_POOL_SIZE", "KEEP_PID_FILE_ON_EXIT", "LOG_FF_REGISTRY"),
+        *("MAX_NUMBER_OF_ATOMS", "MAX_NUMBER_OF_PROCESSES", "MOTD_FILE", "PLUGINS_DIR", "PLUGINS_EXPAND_DIR"),
+        *("PRODUCT_NAME", "PRODUCT_VERSION", "QUORUM_DIR", "SCHEDULER_BIND_TYPE", "STREAM_DIR", "UPGRADE_LOG"),
+        "USE_LONGNAME",
+    )
+)
+
 
 class Loaded(NamedTuple):
     """Settings, the sources of those that are not defaults, and notices for the user."""
@@ -70,6 +82,11 @@ def load(options: Mapping[str, Any], environment: Mapping[str, str]) -> Loaded:
         Notice(f"{name} has its effect here, but RabbitMQ's image refuses it: use rabbitmq.conf instead")
         for name in sorted(environment)
         if name.startswith(REMOVED_FROM_IMAGE)
+    ]
+    notices += [
+        Notice(f"{name} has no effect here", is_wrong=False)
+        for name in VARIABLES_WITHOUT_EFFECT
+        if environment.get(name)
     ]
     if environment.get(ERLANG_ARGUMENTS):
         # Imported here and below because few users have Erlang terms, and the import slows the start.
