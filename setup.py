@@ -63,7 +63,6 @@ LEFT_OUT = {
     "broker/routing/dead_letter": "mypyc does not compile a dataclass whose slots are made",
     "broker/routing/dead_lettering": "what it calls is not compiled",
     "broker/clients/client_surroundings": "it has Protocols alone",
-    "broker/queues/queue_surroundings": "it has Protocols alone",
     "broker/queues/dead_letter_reasons": "it has constants alone",
     "broker/queues/arguments": "it runs once for a declaration",
     "broker/queues/ownership": "it runs once for a declaration",

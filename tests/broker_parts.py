@@ -133,17 +133,6 @@ def new_vhost(journal: Journal | None = None) -> VHost:
     return new_broker(journal).vhosts["/"]
 
 
-def vhost_of(queue: Queue) -> VHost:
-    """Return the vhost of a queue with all its members."""
-    assert isinstance(queue.vhost, VHost)
-    return queue.vhost
-
-
-def broker_of(queue: Queue) -> Broker:
-    """Return the broker of a queue with all its members."""
-    return vhost_of(queue).broker
-
-
 def new_queue(
     vhost: VHost | None = None,
     name: str = "q",

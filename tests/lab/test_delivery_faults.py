@@ -8,7 +8,7 @@ from pamqp import commands
 from amqp_broker.broker.portions import finished
 from amqp_broker.broker.snapshot import FrozenVHost
 from amqp_broker.lab.fault_rules import Rule
-from tests.broker_parts import CollectingConsumer, broker_of, new_queue, push
+from tests.broker_parts import CollectingConsumer, new_queue, push
 from tests.peer import Lab, Peer
 
 
@@ -142,7 +142,7 @@ def test_a_snapshot_contains_delayed_deliveries(lab: Lab, peer: Peer) -> None:
 
 def test_a_delayed_delivery_is_requeued_if_its_consumer_has_left() -> None:
     queue = new_queue()
-    broker = broker_of(queue)
+    broker = queue.vhost.broker
     broker.faults.add(Rule("delay_delivery", delay_ms=500))
     collector = CollectingConsumer(queue).start()
     push(queue, b"one")

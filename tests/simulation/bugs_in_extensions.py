@@ -26,7 +26,6 @@ from amqp_broker.broker.routing.dead_letter import DeadForm
 from amqp_broker.broker.vhost import VHost
 from amqp_broker.session import basic_publish
 from amqp_broker.session.ack_timeouts import AckTimeouts
-from tests.broker_parts import vhost_of
 from tests.simulation.planting import plant, replace
 
 Delivered = Sequence[tuple[int, Message]]
@@ -287,7 +286,7 @@ def a_missing_dead_letter_exchange_is_an_error(patch: pytest.MonkeyPatch) -> Non
     def make(give_up: Callable[[Queue, Message, str], None]) -> Any:
         def wrong(self: Queue, message: Message, reason: str) -> None:
             if self.settings.dead_letter_exchange:
-                vhost_of(self).exchange(self.settings.dead_letter_exchange)
+                self.vhost.exchange(self.settings.dead_letter_exchange)
             give_up(self, message, reason)
 
         return wrong

@@ -11,7 +11,7 @@ from amqp_broker.store.environment import NUMBER, POSITION, Environment, StoreIn
 from amqp_broker.store.journal import STATE, LmdbJournal
 from amqp_broker.store.repair import repair
 from amqp_broker.store.verify import check_content, verify
-from tests.broker_parts import broker_of, new_broker, new_message, new_queue
+from tests.broker_parts import new_broker, new_message, new_queue
 from tests.store.stores import commit, fill, put, record_at
 
 Change = Callable[[lmdb.Transaction, Tables], object]
@@ -207,7 +207,7 @@ def fill_stream(folder: Path) -> None:
         for _ in range(4):
             stream.push(new_message(body))
         commit(environment, journal)
-        broker_of(stream).on_committed()
+        stream.vhost.broker.on_committed()
     # Chunks dropped from the head are discarded with the next batch.
     commit(environment, journal)
     environment.close()

@@ -10,13 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from amqp_broker.amqp import fields
 from amqp_broker.amqp.errors import DoesNotExist, InvalidParameter
 from amqp_broker.broker.admin import patterns
 from amqp_broker.broker.admin.mirroring import MIRROR_KEYS, wrong_mirrors
 from amqp_broker.broker.admin.policy_merging import interval_ms, merged
+
+if TYPE_CHECKING:
+    from amqp_broker.broker.exchanges.exchange import Exchange
+    from amqp_broker.broker.queues.queue import Queue
+
 
 # Upper bound of stream-max-segment-size-bytes in policies and arguments.
 SEGMENT_BYTES_MAX: Final = 3_000_000_000
@@ -69,27 +74,6 @@ UNSUPPORTED: Final[dict[str, frozenset[str]]] = {
 }
 
 
-class Named(Protocol):
-    """An exchange, as policies see it."""
-
-    @property
-    def name(self) -> str: ...
-
-
-class NamedQueue(Named, Protocol):
-    """A queue, as policies see it."""
-
-    @property
-    def type(self) -> str: ...
-
-
-class Policed(Protocol):
-    """A queue or exchange to which policies apply."""
-
-    policy: Policy | None
-    operator_policy: Policy | None
-
-
 @dataclass(frozen=True)
 class Policy:
     """A policy or operator policy, as it was set."""
@@ -110,14 +94,14 @@ class Policy:
             "priority": self.priority,
         }
 
-    def applies_to_queue(self, queue: NamedQueue) -> bool:
+    def applies_to_queue(self, queue: Queue) -> bool:
         return (
             self.apply_to in ("all", "queues", APPLY_TO_QUEUE_TYPE[queue.type])
             and UNSUPPORTED[queue.type].isdisjoint(self.definition)
             and patterns.matches(self.pattern, queue.name)
         )
 
-    def applies_to_exchange(self, exchange: Named) -> bool:
+    def applies_to_exchange(self, exchange: Exchange) -> bool:
         return self.apply_to in ("all", "exchanges") and patterns.matches(self.pattern, exchange.name)
 
 
@@ -220,7 +204,7 @@ OPERATOR_KEYS: Final = frozenset(
 )
 
 
-def effective_definition(policed: Policed) -> dict[str, Any]:
+def effective_definition(policed: Queue | Exchange) -> dict[str, Any]:
     """Return the merged definitions of the policy and operator policy of a queue or exchange."""
     return merged(definition_of(policed.policy), definition_of(policed.operator_policy))
 
@@ -276,11 +260,11 @@ class Policies:
         del self._by_name[name]
         return policy
 
-    def for_queue(self, queue: NamedQueue) -> Policy | None:
+    def for_queue(self, queue: Queue) -> Policy | None:
         """Return the policy that applies to a queue."""
         return next((policy for policy in self if policy.applies_to_queue(queue)), None)
 
-    def for_exchange(self, exchange: Named) -> Policy | None:
+    def for_exchange(self, exchange: Exchange) -> Policy | None:
         """Return the policy that applies to an exchange."""
         return next((policy for policy in self if policy.applies_to_exchange(exchange)), None)
 

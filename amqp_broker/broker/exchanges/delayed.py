@@ -21,8 +21,8 @@ from amqp_broker.broker.durability.paged_buffer import PagedBuffer
 from amqp_broker.broker.exchanges.exchange import Binding, Destination, Exchange
 
 if TYPE_CHECKING:
-    from amqp_broker.broker.exchanges.exchange import ExchangeVHost
     from amqp_broker.broker.timers import Timer
+    from amqp_broker.broker.vhost import VHost
 
 DELAY_MS_MAX: Final = 4_294_967_295
 # The number of messages that are routed before sockets are served again.
@@ -44,7 +44,7 @@ class DelayedExchange(Exchange):
 
     # Routes messages that are not delayed. It belongs to no vhost; its bindings are kept in this exchange.
     _inner: Exchange = field(init=False)
-    _vhost: ExchangeVHost = field(init=False)
+    _vhost: VHost = field(init=False)
     # A heap of due time (ms since the epoch), position in the order of arrival, and message.
     _delayed: list[tuple[int, int, Message]] = field(default_factory=list)
     _next_position: int = 0
@@ -59,7 +59,7 @@ class DelayedExchange(Exchange):
     def routes_by_message(self) -> bool:
         return True
 
-    def open(self, vhost: ExchangeVHost) -> None:
+    def open(self, vhost: VHost) -> None:
         kind = self.arguments.get("x-delayed-type")
         if kind == self.type:
             raise PreconditionFailed("Invalid argument, 'x-delayed-message' can't be used for 'x-delayed-type'")

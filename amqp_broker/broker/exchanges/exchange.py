@@ -7,10 +7,9 @@ the base and the two simplest types; `types.py` lists all types.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple, TypeAlias
 
 from amqp_broker.amqp import fields
 from amqp_broker.broker.counters import PublishCounts
@@ -18,74 +17,12 @@ from amqp_broker.broker.counters import PublishCounts
 if TYPE_CHECKING:
     from amqp_broker.amqp.message import Message
     from amqp_broker.broker.admin.policies import Policy
-    from amqp_broker.broker.durability.journal import Journal
     from amqp_broker.broker.history import History
-    from amqp_broker.broker.timers import Timers
+    from amqp_broker.broker.queues.queue import Queue
+    from amqp_broker.broker.vhost import VHost
 
-Destination: TypeAlias = "BoundQueue | Exchange"
+Destination: TypeAlias = "Queue | Exchange"
 BindingKey: TypeAlias = "tuple[Destination, str, bytes]"
-
-
-class BoundQueue(Protocol):
-    """A queue to which an exchange routes messages."""
-
-    @property
-    def type(self) -> str: ...
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def is_durable(self) -> bool: ...
-
-    @property
-    def is_deleted(self) -> bool: ...
-
-    @property
-    def incoming(self) -> dict[Binding, None]: ...
-
-    def accept(self, message: Message) -> bool:
-        """Take a message; return False if the queue refuses it."""
-        ...
-
-
-class ExchangeBroker(Protocol):
-    """The broker of an exchange."""
-
-    now: int
-
-    @property
-    def timers(self) -> Timers: ...
-
-    @property
-    def journal(self) -> Journal: ...
-
-    @property
-    def entropy(self) -> Callable[[int], bytes]: ...
-
-    @property
-    def undrained(self) -> list[Callable[[], None]]: ...
-
-    def dead_letters_held(self) -> AbstractContextManager[None]:
-        """Have dead letters wait until the end of the block."""
-        ...
-
-
-class ExchangeVHost(Protocol):
-    """The vhost of an exchange."""
-
-    @property
-    def broker(self) -> ExchangeBroker: ...
-
-    def exchange_type(self, name: str) -> type[Exchange]:
-        """Return the type of exchange of that name. Raises PreconditionFailed."""
-        ...
-
-    def route(
-        self, exchange: Exchange, routing_keys: Sequence[str], headers: fields.Table, message: Message | None
-    ) -> tuple[Sequence[BoundQueue], bool]:
-        """Return the queues for a message, and whether more than its routing keys decided."""
-        ...
 
 
 class Binding:
@@ -171,7 +108,7 @@ class Exchange(ABC):
         """True if the exchange must see each message, because more than the routing keys decides."""
         return False
 
-    def open(self, vhost: ExchangeVHost) -> None:  # noqa: B027 # most types need nothing of their vhost
+    def open(self, vhost: VHost) -> None:  # noqa: B027 # most types need nothing of their vhost
         """Start work in a vhost. Raises PreconditionFailed for arguments that are invalid for this type."""
 
     def close(self) -> None:  # noqa: B027 # most types hold nothing

@@ -22,7 +22,8 @@ from amqp_broker.broker.exchanges.exchange import Binding, Destination, Exchange
 
 if TYPE_CHECKING:
     from amqp_broker.amqp.message import Message
-    from amqp_broker.broker.exchanges.exchange import ExchangeVHost
+    from amqp_broker.broker.vhost import VHost
+
 
 HASH_PROPERTIES: Final = ("correlation_id", "message_id", "timestamp")
 WEIGHT_MAX: Final = 10_000
@@ -53,7 +54,7 @@ class ConsistentHashExchange(Exchange):
     def routes_by_message(self) -> bool:
         return self._hash_header is not None or self._hash_property is not None
 
-    def open(self, vhost: ExchangeVHost) -> None:
+    def open(self, vhost: VHost) -> None:
         self._hash_header = self._text("hash-header")
         self._hash_property = self._text("hash-property")
         if self._hash_header is not None and self._hash_property is not None:

@@ -17,7 +17,7 @@ from amqp_broker.broker.exchanges.exchange import Binding, Destination, Exchange
 
 if TYPE_CHECKING:
     from amqp_broker.amqp.message import Message
-    from amqp_broker.broker.exchanges.exchange import ExchangeVHost
+    from amqp_broker.broker.vhost import VHost
 
 
 @dataclass(eq=False)
@@ -33,7 +33,7 @@ class RandomExchange(Exchange):
     def routes_by_message(self) -> bool:
         return True
 
-    def open(self, vhost: ExchangeVHost) -> None:
+    def open(self, vhost: VHost) -> None:
         self._entropy = vhost.broker.entropy
 
     def destinations(

@@ -17,7 +17,8 @@ from amqp_broker.broker.exchanges.exchange import Binding, Destination, Exchange
 
 if TYPE_CHECKING:
     from amqp_broker.amqp.message import Message
-    from amqp_broker.broker.exchanges.exchange import ExchangeVHost
+    from amqp_broker.broker.vhost import VHost
+
 
 LENGTH: Final = 20
 # RabbitMQ accepts no unsigned integers here.
@@ -33,14 +34,14 @@ class RecentHistoryExchange(FanoutExchange):
 
     type: ClassVar[str] = "x-recent-history"
 
-    _vhost: ExchangeVHost = field(init=False)
+    _vhost: VHost = field(init=False)
     _history: deque[Message] = field(init=False)
 
     @property
     def routes_by_message(self) -> bool:
         return True
 
-    def open(self, vhost: ExchangeVHost) -> None:
+    def open(self, vhost: VHost) -> None:
         length: Any = self.arguments.get("x-recent-history-length", LENGTH)
         if type(length) not in _INTEGERS or length < 1:
             raise PreconditionFailed(

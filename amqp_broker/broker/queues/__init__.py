@@ -1,7 +1,7 @@
 """The types of queues and their parts: buffers, consumer rotation, limits, expiry, arguments.
 
 `broker/routing/` decides which messages arrive here, `broker/durability/` makes them survive. Read `queue.py`
-first; `queue_surroundings.py` has what queues need of their vhost and broker.
+first.
 
 **Order.** A message's position is its place in the order of arrival. Returned messages have positions before the
 head of the buffer and are served first, which restores the original order. Ready consumers and ready messages never

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from amqp_broker.broker.durability.paged_buffer import PagedBuffer
     from amqp_broker.broker.queues.backlog import Backlog
     from amqp_broker.broker.queues.queue_settings import QueueSettings
-    from amqp_broker.broker.queues.queue_surroundings import QueueVHost
+    from amqp_broker.broker.vhost import VHost
 
 
 # Messages that are freed at once; that takes about a millisecond.
@@ -42,7 +42,7 @@ class BacklogQueue(GivingUpQueue, Generic[B]):
     # Set where a new limit drops messages before the queue begins to refuse publishes.
     drops_before_refusing: ClassVar[bool] = True
 
-    def __init__(self, vhost: QueueVHost, declaration: QueueDeclaration) -> None:
+    def __init__(self, vhost: VHost, declaration: QueueDeclaration) -> None:
         super().__init__(vhost, declaration)
         self.expiry = Expiry(vhost.broker.timers, self.expire)
         self.deadlines = self.expiry.deadlines

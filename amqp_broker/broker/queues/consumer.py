@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 from mypy_extensions import mypyc_attr
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from amqp_broker.broker.peer import Peer
     from amqp_broker.broker.queues.queue import Queue
     from amqp_broker.broker.queues.queue_trace import Run
+    from amqp_broker.session.channel_limit import ChannelLimit
 
 
 class ConsumerAttributes(NamedTuple):
@@ -25,22 +26,6 @@ class ConsumerAttributes(NamedTuple):
     is_exclusive: bool = False
     prefetch: int = 0
     priority: int = 0
-
-
-class SharedLimit(Protocol):
-    """A limit that consumers share: that of their channel."""
-
-    def enter(self) -> None:
-        """Count a delivery."""
-
-    def wait(self, consumer: Consumer) -> None:
-        """Note that a consumer was passed over, because it has no room or the limit is reached."""
-
-    def note_settled(self, consumer: Consumer) -> None:
-        """Note that a consumer has settled a delivery; it had room before, or has it from now on."""
-
-    def resume(self) -> None:
-        """Serve the consumers that wait, once for all that was settled."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -89,7 +74,7 @@ class Consumer:
         self.timeout_ms: int | None = None
         # Deliveries that have timed out and are not settled yet: until they are, the consumer gets nothing.
         self.late_tags: set[int] | None = None
-        self.limit: SharedLimit | None = None
+        self.limit: ChannelLimit | None = None
         self.queue = queue
         self.tag = attributes.tag
         self.no_ack = attributes.no_ack

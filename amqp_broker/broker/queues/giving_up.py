@@ -13,7 +13,8 @@ from amqp_broker.broker.queues.queue import Queue, QueueDeclaration
 
 if TYPE_CHECKING:
     from amqp_broker.amqp.message import Message
-    from amqp_broker.broker.queues.queue_surroundings import QueueVHost
+    from amqp_broker.broker.vhost import VHost
+
 
 # Messages that die together: dead letters are in memory while they wait. They are about the work of one turn.
 DYING_MAX: Final = WORK_MAX // (GIVE_UP_WORK + DEAD_LETTER_WORK)
@@ -30,7 +31,7 @@ class GivingUpQueue(Queue):
     # Set where all messages beyond a limit are taken before the first is given up, the last one first.
     drops_in_reverse = False
 
-    def __init__(self, vhost: QueueVHost, declaration: QueueDeclaration) -> None:
+    def __init__(self, vhost: VHost, declaration: QueueDeclaration) -> None:
         super().__init__(vhost, declaration)
         # The reason for which messages are to be given up in the next turn; "" for none.
         self.giving_up = ""

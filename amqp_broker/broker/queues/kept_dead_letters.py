@@ -9,15 +9,16 @@ from collections import deque
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from amqp_broker.broker.portions import WORK_MAX
 from amqp_broker.broker.queues.octets import octets_of
 
 if TYPE_CHECKING:
     from amqp_broker.amqp.message import Message
+    from amqp_broker.broker.broker import Broker
     from amqp_broker.broker.durability.journal import Death
-    from amqp_broker.broker.timers import Timer, Timers
+    from amqp_broker.broker.timers import Timer
 
 # RabbitMQ's defaults: how long a target has to take a dead letter (dead_letter_worker_publisher_confirm_timeout), and
 # the number that may wait for their targets while others wait behind them (dead_letter_worker_consumer_prefetch).
@@ -37,16 +38,6 @@ class KeptDeadLetter:
     # Names of the queues that have taken it.
     taken_by: Collection[str] = ()
     retry_at_ms: int = 0
-
-
-class WorkingBroker(Protocol):
-    """The timers of a broker, and the work of its current turn."""
-
-    @property
-    def timers(self) -> Timers: ...
-
-    @property
-    def work(self) -> int: ...
 
 
 class KeptDeadLetters:
@@ -72,7 +63,7 @@ class KeptDeadLetters:
 
     def __init__(
         self,
-        broker: WorkingBroker,
+        broker: Broker,
         publish: Callable[[KeptDeadLetter], None],
         on_done: Callable[[KeptDeadLetter], None],
         *,

@@ -19,13 +19,14 @@ if TYPE_CHECKING:
     from amqp_broker.amqp import fields
     from amqp_broker.amqp.message import Message
     from amqp_broker.broker.admin.policies import Policy
+    from amqp_broker.broker.clients.client_connection import Connection
     from amqp_broker.broker.durability.paged_buffer import PagedBuffer
     from amqp_broker.broker.exchanges.exchange import Binding
     from amqp_broker.broker.portions import Steps
     from amqp_broker.broker.queues.consumer import Consumer
-    from amqp_broker.broker.queues.queue_surroundings import QueueOwner, QueueVHost
     from amqp_broker.broker.queues.queue_trace import QueueTrace
     from amqp_broker.broker.queues.refused_publishers import Publisher
+    from amqp_broker.broker.vhost import VHost
 
 # A backlog is delivered in batches of about one socket buffer; the sockets are flushed in between.
 DRAIN_BYTES_MAX: Final = 256 * 1024
@@ -39,7 +40,7 @@ class QueueDeclaration(NamedTuple):
     arguments: fields.Table
     is_durable: bool = False
     is_auto_delete: bool = False
-    owner: QueueOwner | None = None
+    owner: Connection | None = None
 
 
 class Queue:
@@ -69,7 +70,7 @@ class Queue:
     # The queue as the publisher of dead letters that must arrive.
     publisher: Publisher | None = None
 
-    def __init__(self, vhost: QueueVHost, declaration: QueueDeclaration) -> None:
+    def __init__(self, vhost: VHost, declaration: QueueDeclaration) -> None:
         broker = vhost.broker
         self.vhost = vhost
         self.name = declaration.name

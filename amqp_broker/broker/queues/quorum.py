@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from amqp_broker.broker.queues.consumer import Consumer
     from amqp_broker.broker.queues.queue import QueueDeclaration
     from amqp_broker.broker.queues.queue_settings import QueueSettings
-    from amqp_broker.broker.queues.queue_surroundings import QueueVHost
+    from amqp_broker.broker.vhost import VHost
 
 
 class QuorumQueue(BacklogQueue[QuorumBacklog]):
@@ -47,7 +47,7 @@ class QuorumQueue(BacklogQueue[QuorumBacklog]):
     skips_full_consumers = True
     drops_before_refusing = False  # all settings change at once (rabbit_fifo.erl, update_config)
 
-    def __init__(self, vhost: QueueVHost, declaration: QueueDeclaration) -> None:
+    def __init__(self, vhost: VHost, declaration: QueueDeclaration) -> None:
         self._profile = vhost.broker.profile
         self.counts_properties = self._profile.quorum_counts_properties
         self.counts = ReturnCounts(counts_failures=self._profile.counts_failures)

@@ -19,7 +19,8 @@ from amqp_broker.broker.queues.statistics import QueueStatistics
 if TYPE_CHECKING:
     from amqp_broker.amqp.message import Message
     from amqp_broker.broker.queues.consumer import Consumer
-    from amqp_broker.broker.queues.queue_surroundings import QueueVHost
+    from amqp_broker.broker.vhost import VHost
+
 
 REPLY_TO: Final = DIRECT_REPLY_TO.decode("ascii")
 REPLY_PREFIX: Final = REPLY_TO + "."
@@ -45,7 +46,7 @@ class ReplyQueue(ClassicQueue):
 
     takes_global_prefetch = False
 
-    def __init__(self, vhost: QueueVHost, name: str, remove: Callable[[ReplyQueue], None] | None = None) -> None:
+    def __init__(self, vhost: VHost, name: str, remove: Callable[[ReplyQueue], None] | None = None) -> None:
         super().__init__(vhost, QueueDeclaration(name, {}))
         self._remove = remove
         # It has no row and no samples.

@@ -23,8 +23,8 @@ from amqp_broker.broker.queues.queue_settings import QueueSettings, effective
 
 if TYPE_CHECKING:
     from amqp_broker.broker.queues.consumer import Consumer
-    from amqp_broker.broker.queues.queue_surroundings import QueueVHost
     from amqp_broker.broker.timers import Timer
+    from amqp_broker.broker.vhost import VHost
 
 # Cost of looking at a chunk, in delivered messages.
 CHUNK_COST: Final = 16
@@ -59,7 +59,7 @@ class StreamQueue(Queue):
     takes_global_prefetch = False
     takes_exclusive_consumers = False
 
-    def __init__(self, vhost: QueueVHost, declaration: QueueDeclaration) -> None:
+    def __init__(self, vhost: VHost, declaration: QueueDeclaration) -> None:
         super().__init__(vhost, declaration)
         self.log: StreamLog = StreamLog()
         self.readers: dict[Consumer, Cursor] = {}

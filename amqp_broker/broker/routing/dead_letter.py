@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import copy
 from collections import deque
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from amqp_broker.amqp import fields
 from amqp_broker.amqp.message import Address, Message, Properties, SpecialMessage, failures_of, with_property_list
@@ -23,6 +23,7 @@ from amqp_broker.broker.queues.dead_letter_reasons import REJECTED
 if TYPE_CHECKING:
     from amqp_broker.broker.exchanges.exchange import Exchange
     from amqp_broker.broker.queues.queue import Queue
+    from amqp_broker.broker.vhost import VHost
 
 # Limits of the cache of dead forms: entries, after which it starts anew, and size of the properties of one.
 DEAD_FORMS_MAX: Final = 256
@@ -82,39 +83,8 @@ class DeadForms:
         self.long.clear()
 
 
-class DeadLetterTrace(Protocol):
-    """The trace of dead-lettered messages."""
-
-    def numbered(self, message: Message, origin: Message | None = None) -> Message:
-        """Return the message with a number if events need one; `origin` is the message it was dead-lettered from."""
-        ...
-
-    def dead_lettered(self, queue: Queue, message: Message, dead: Message, reason: str, targets: list[Queue]) -> None:
-        """Report `message`, which is about to go to its next queues as `dead`."""
-        ...
-
-
-class DeadLetterVHost(Protocol):
-    """The vhost that routes the dead letters of its queues."""
-
-    @property
-    def trace(self) -> DeadLetterTrace | None: ...
-
-    @property
-    def exchanges(self) -> Mapping[str, Exchange]: ...
-
-    @property
-    def dead_forms(self) -> DeadForms: ...
-
-    def route(
-        self, exchange: Exchange, routing_keys: Sequence[str], headers: fields.Table, message: Message | None
-    ) -> tuple[list[Queue], bool]:
-        """Return the queues for a message, and whether more than its routing keys decided."""
-        ...
-
-
 def dead_letter(
-    vhost: DeadLetterVHost,
+    vhost: VHost,
     queue: Queue,
     message: Message,
     reason: str,
@@ -162,9 +132,7 @@ def dead_letter(
     return accepted, is_done
 
 
-def _dead_form(
-    vhost: DeadLetterVHost, queue: Queue, exchange: Exchange, message: Message, reason: str, now_s: int
-) -> DeadForm:
+def _dead_form(vhost: VHost, queue: Queue, exchange: Exchange, message: Message, reason: str, now_s: int) -> DeadForm:
     """Return the cached form or make it; often many messages die alike."""
     if isinstance(message, SpecialMessage) and message.blind_keys:
         return _make_dead_form(queue, message, reason, now_s)

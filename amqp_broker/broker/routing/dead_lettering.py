@@ -3,38 +3,20 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from amqp_broker.broker.portions import COPIED_BYTES, DEAD_LETTER_WORK, WORK_MAX
 from amqp_broker.broker.queues.kept_dead_letters import RETRY_MS
-from amqp_broker.broker.routing.dead_letter import DeadLetterVHost, dead_letter
+from amqp_broker.broker.routing.dead_letter import dead_letter
 
 if TYPE_CHECKING:
     from amqp_broker.amqp.message import Message
+    from amqp_broker.broker.broker import Broker
     from amqp_broker.broker.portions import Steps
     from amqp_broker.broker.queues.kept_dead_letters import KeptDeadLetter
     from amqp_broker.broker.queues.queue import Queue
-
-
-class DeadLetteringBroker(Protocol):
-    """The broker whose dead letters are routed."""
-
-    work: int
-
-    @property
-    def undrained(self) -> list[Callable[[], None]]: ...
-
-    @property
-    def now(self) -> int: ...
-
-    @property
-    def vhosts(self) -> Mapping[str, DeadLetterVHost]: ...
-
-    def resume_freed_consumers(self) -> None:
-        """Deliver to consumers of which messages were settled."""
-        ...
 
 
 class DeadLettering:
@@ -47,7 +29,7 @@ class DeadLettering:
     no more time for it, it waits here, in memory, and its publisher waits with it (`until_routed`).
     """
 
-    def __init__(self, broker: DeadLetteringBroker) -> None:
+    def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._waiting: deque[tuple[Queue, Message, str, KeptDeadLetter | None]] = deque()
         # Those that were refused, and wait for the next turn; and how many have waited so far.

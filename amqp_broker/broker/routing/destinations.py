@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Final, Protocol
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING, Final
 
 from amqp_broker.amqp import fields
 from amqp_broker.broker.exchanges.exchange import Destination, Exchange
 from amqp_broker.broker.exchanges.topic import TopicExchange
 from amqp_broker.broker.portions import Steps
 from amqp_broker.broker.queues.queue import Queue
-from amqp_broker.broker.queues.queue_surroundings import QueueVHost
 from amqp_broker.broker.queues.reply import REPLY_PREFIX, REPLY_TO, ReplyQueue
 
 if TYPE_CHECKING:
     from amqp_broker.amqp.message import Message
+    from amqp_broker.broker.vhost import VHost
 
 
 # The work of an exchange on the way of a message, beside that of matching (`Exchange.match_work`).
@@ -23,24 +23,8 @@ EXCHANGE_WORK: Final = 8
 KEYS_AT_ONCE: Final = 4
 
 
-class RoutingVHost(QueueVHost, Protocol):
-    """The vhost in which messages are routed."""
-
-    @property
-    def default_exchange(self) -> Exchange: ...
-
-    @property
-    def exchanges(self) -> Mapping[str, Exchange]: ...
-
-    @property
-    def queues(self) -> Mapping[str, Queue]: ...
-
-    @property
-    def reply_queues(self) -> Mapping[str, ReplyQueue]: ...
-
-
 def find_queues(
-    vhost: RoutingVHost,
+    vhost: VHost,
     exchange: Exchange,
     routing_keys: Sequence[str],
     headers: fields.Table,
@@ -74,7 +58,7 @@ def find_queues(
 
 
 def finding_queues(
-    vhost: RoutingVHost, exchange: Exchange, routing_keys: Sequence[str], headers: fields.Table, message: Message
+    vhost: VHost, exchange: Exchange, routing_keys: Sequence[str], headers: fields.Table, message: Message
 ) -> Steps[list[Queue]]:
     """Return the queues for a message with many keys, in steps."""
     if headers and vhost.broker.profile.normalizes_properties:
@@ -101,7 +85,7 @@ def finding_queues(
 
 
 def _follow(
-    vhost: RoutingVHost,
+    vhost: VHost,
     exchange: Exchange,
     destinations: Collection[Destination],
     queues: dict[Queue, None],
@@ -128,7 +112,7 @@ def _follow(
             pending.append(alternate)
 
 
-def _matched(vhost: RoutingVHost, exchange: TopicExchange, routing_keys: Sequence[str]) -> Steps[set[Destination]]:
+def _matched(vhost: VHost, exchange: TopicExchange, routing_keys: Sequence[str]) -> Steps[set[Destination]]:
     """Return the destinations of many keys, a few of which are matched in each step."""
     found: set[Destination] = set()
     for at in range(0, len(routing_keys), KEYS_AT_ONCE):
@@ -150,7 +134,7 @@ def _routing_headers(headers: fields.Table) -> fields.Table:
     return {**headers, **times} if times else headers
 
 
-def _queue_named(vhost: RoutingVHost, name: str) -> Queue | None:
+def _queue_named(vhost: VHost, name: str) -> Queue | None:
     """Return the queue to which the default exchange routes this key."""
     queue = vhost.queues.get(name)
     if queue is not None or not name.startswith(REPLY_PREFIX):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Annotated, Any, Final, cast
+from typing import TYPE_CHECKING, Annotated, Any, Final
 from urllib.parse import quote_plus, unquote_plus
 
 from msgspec import Struct
@@ -111,7 +111,7 @@ def _is_there(bound: Binding | Queue) -> bool:
 
 def _row(bound: Binding | Queue) -> dict[str, Any]:
     if isinstance(bound, Queue):
-        bound = implicit(cast("VHost", bound.vhost), bound)
+        bound = implicit(bound.vhost, bound)
     return binding_row(bound)
 
 

@@ -10,14 +10,12 @@ from amqp_broker.broker.durability import paged_buffer as buffer_module
 from amqp_broker.broker.queues.classic import ClassicQueue
 from tests.broker_parts import (
     CollectingConsumer,
-    broker_of,
     new_classic_queue,
     new_message,
     new_queue,
     new_vhost,
     pulled,
     push,
-    vhost_of,
 )
 from tests.memory_journal import MemoryJournal
 
@@ -38,7 +36,7 @@ def queue(journal: MemoryJournal) -> ClassicQueue:
     """A queue with 1500 messages in memory and 100 behind them in the journal."""
     queue = new_classic_queue(new_vhost(journal))
     push(queue, *bodies(0, COUNT))
-    broker_of(queue).page(True)
+    queue.vhost.broker.page(True)
     push(queue, *bodies(COUNT, COUNT + 100))
     return queue
 
@@ -67,7 +65,7 @@ def test_all_messages_return_in_order_at_consecutive_positions(
 
 def test_a_consumer_gets_later_messages_at_once(journal: MemoryJournal, queue: ClassicQueue) -> None:
     collector = CollectingConsumer(queue).start()
-    while broker_of(queue).drain_on():
+    while queue.vhost.broker.drain_on():
         pass
     queue.push(new_message(b"last"))
     assert collector.bodies == [*bodies(0, COUNT + 100), b"last"]
@@ -76,7 +74,7 @@ def test_a_consumer_gets_later_messages_at_once(journal: MemoryJournal, queue: C
 
 def test_a_returned_message_goes_back_to_its_position(queue: ClassicQueue) -> None:
     collector = CollectingConsumer(queue, prefetch=COUNT + 10).start()
-    while broker_of(queue).drain_on():
+    while queue.vhost.broker.drain_on():
         pass
     collector.stop()
     collector.give_back(0, COUNT + 5)
@@ -93,7 +91,7 @@ def test_a_restart_drops_the_range(journal: MemoryJournal, queue: ClassicQueue, 
 
 
 def test_an_empty_queue_returns_to_memory_when_there_is_enough(journal: MemoryJournal, queue: ClassicQueue) -> None:
-    broker = broker_of(queue)
+    broker = queue.vhost.broker
     broker.page(False)
     assert queue.backlog.paged is not None
     pulled(queue)
@@ -112,8 +110,8 @@ def test_an_empty_queue_returns_to_memory_when_there_is_enough(journal: MemoryJo
 def test_a_queue_without_new_messages_returns_to_memory(journal: MemoryJournal) -> None:
     queue = new_classic_queue(new_vhost(journal))
     push(queue, *bodies(0, COUNT))
-    broker_of(queue).page(True)
-    broker_of(queue).page(False)
+    queue.vhost.broker.page(True)
+    queue.vhost.broker.page(False)
     assert queue.backlog.paged is None
     push(queue, b"x")
     assert pulled(queue)[-1] == (b"x", COUNT, False)
@@ -125,10 +123,10 @@ def test_a_purged_or_deleted_queue_leaves_nothing(journal: MemoryJournal, queue:
     if verb == "purge":
         assert queue.purge() == COUNT + 100
         assert queue.ready_count == 0
-        broker_of(queue).page(False)
+        queue.vhost.broker.page(False)
     else:
         queue.vhost.remove_queue(queue)
-        broker_of(queue).page(False)
+        queue.vhost.broker.page(False)
     journal.commit()
     assert not journal.disk.messages
     assert not journal.disk.states
@@ -137,7 +135,7 @@ def test_a_purged_or_deleted_queue_leaves_nothing(journal: MemoryJournal, queue:
 def test_messages_that_expire_in_the_journal_are_not_delivered(journal: MemoryJournal) -> None:
     queue = new_classic_queue(new_vhost(journal), arguments={"x-message-ttl": 1000})
     push(queue, *bodies(0, COUNT))
-    broker = broker_of(queue)
+    broker = queue.vhost.broker
     broker.page(True)
     push(queue, *bodies(COUNT, COUNT + 100))
     journal.commit()
@@ -148,9 +146,9 @@ def test_messages_that_expire_in_the_journal_are_not_delivered(journal: MemoryJo
 
 
 def test_length_limits_count_messages_in_memory_and_in_the_journal(journal: MemoryJournal, queue: ClassicQueue) -> None:
-    limited = new_classic_queue(vhost_of(queue), "limited", arguments={"x-max-length": 1600})
+    limited = new_classic_queue(queue.vhost, "limited", arguments={"x-max-length": 1600})
     push(limited, *bodies(0, COUNT))
-    broker_of(queue).page(True)
+    queue.vhost.broker.page(True)
     push(limited, *bodies(COUNT, COUNT + 300))
     assert [body for body, *_ in pulled(limited)] == bodies(200, COUNT + 300)
 
@@ -166,7 +164,7 @@ def test_other_queues_do_not_continue_in_the_journal(
     queue = new_queue(new_vhost(journal), **attributes)
     buffers = queue.buffers
     push(queue, *bodies(0, count))
-    broker_of(queue).page(True)
+    queue.vhost.broker.page(True)
     assert queue.buffers == buffers
     assert [body for body, *_ in pulled(queue)] == bodies(0, count)
 
@@ -174,7 +172,7 @@ def test_other_queues_do_not_continue_in_the_journal(
 def test_without_a_journal_there_is_nothing_to_page_to() -> None:
     queue = new_classic_queue()
     push(queue, *bodies(0, COUNT))
-    broker_of(queue).page(True)
+    queue.vhost.broker.page(True)
     assert queue.backlog.paged is None
 
 
@@ -186,12 +184,12 @@ def test_an_expired_head_in_the_journal_is_not_delivered(
     monkeypatch.setattr(buffer_module, "PAGE_BYTES", 1)
     queue = new_classic_queue(new_vhost(journal))
     push(queue, *bodies(0, COUNT))
-    broker_of(queue).page(True)
+    queue.vhost.broker.page(True)
     for number in range(100):
         queue.push_with_extras(new_message(b"x"), None if number < first else 100)
     journal.commit()
     collector = CollectingConsumer(queue, prefetch=COUNT - 10).start()
-    broker_of(queue).tick(200)
+    queue.vhost.broker.tick(200)
     while collector.held:
         collector.ack()
     assert len(collector.taken) == COUNT + first

@@ -4,18 +4,14 @@ import pytest
 
 from amqp_broker.broker.exchanges.exchange import (
     Binding,
-    BoundQueue,
     DirectExchange,
     Exchange,
-    ExchangeBroker,
-    ExchangeVHost,
     FanoutExchange,
 )
 from amqp_broker.broker.exchanges.headers import HeadersExchange
 from amqp_broker.broker.exchanges.topic import TopicExchange
 from amqp_broker.broker.queues.queue import Queue
 from tests.broker.exchanges.bindings import bound, names
-from tests.broker_parts import new_queue, new_vhost
 
 KINDS = (DirectExchange, FanoutExchange, TopicExchange, HeadersExchange)
 
@@ -126,19 +122,3 @@ def test_other_types_ignore_x_match(queues: list[Queue]) -> None:
     for kind in (DirectExchange, FanoutExchange, TopicExchange):
         exchange = kind("/", "x")
         exchange.check(Binding(exchange, queues[0], "", {"x-match": "some"}))
-
-
-# Surroundings
-
-
-@pytest.mark.parametrize(
-    ("protocol", "subject"),
-    [
-        (BoundQueue, new_queue(new_vhost())),
-        (ExchangeVHost, new_vhost()),
-        (ExchangeBroker, new_vhost().broker),
-    ],
-)
-def test_an_object_has_all_members_of_its_protocol(protocol: type, subject: object) -> None:
-    members = {name for base in protocol.__mro__ for name in (*vars(base), *getattr(base, "__annotations__", ()))}
-    assert [name for name in members if not name.startswith("_") and not hasattr(subject, name)] == []

@@ -3,7 +3,7 @@ from __future__ import annotations
 import sys
 
 from amqp_broker.broker.queues.backlog_queue import FREED_MAX
-from tests.broker_parts import CollectingConsumer, broker_of, new_message, new_queue, pulled, push
+from tests.broker_parts import CollectingConsumer, new_message, new_queue, pulled, push
 
 
 def test_messages_are_pulled_in_the_order_of_their_arrival() -> None:
@@ -63,7 +63,7 @@ def test_many_purged_messages_are_gone_at_once_and_freed_in_batches() -> None:
     assert queue.purge() == 3 * FREED_MAX
     assert queue.ready_count == 0
     left = [before - sys.getrefcount(message)]
-    while broker_of(queue).drain_on():
+    while queue.vhost.broker.drain_on():
         left.append(before - sys.getrefcount(message))
     left.append(before - sys.getrefcount(message))
     assert left == [0, FREED_MAX, 2 * FREED_MAX, 3 * FREED_MAX]
@@ -75,6 +75,6 @@ def test_messages_that_come_after_a_purge_stay() -> None:
         push(queue, b"m")
     queue.purge()
     push(queue, b"new")
-    while broker_of(queue).drain_on():
+    while queue.vhost.broker.drain_on():
         pass
     assert [body for body, _, _ in pulled(queue)] == [b"new"]

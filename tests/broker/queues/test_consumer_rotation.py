@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from amqp_broker.broker.queues.queue import DRAIN_BYTES_MAX, DRAIN_MESSAGES_MAX
-from tests.broker_parts import CollectingConsumer, broker_of, new_message, new_queue, push
+from tests.broker_parts import CollectingConsumer, new_message, new_queue, push
 
 # Rotation
 
@@ -220,10 +220,10 @@ def test_a_queue_waits_for_its_next_batch_once() -> None:
         queue.push(message)
     collector = CollectingConsumer(queue).start()
     queue.drain()
-    assert len(broker_of(queue).undrained) == 1
-    broker_of(queue).drain_on()
+    assert len(queue.vhost.broker.undrained) == 1
+    queue.vhost.broker.drain_on()
     assert len(collector.taken) == 2 * DRAIN_MESSAGES_MAX + 1
-    assert broker_of(queue).undrained == []
+    assert queue.vhost.broker.undrained == []
 
 
 def test_a_message_that_waits_for_a_backlog_congests_the_broker() -> None:
@@ -231,15 +231,15 @@ def test_a_message_that_waits_for_a_backlog_congests_the_broker() -> None:
     message = new_message(b"x")
     for _ in range(DRAIN_MESSAGES_MAX + 1):
         queue.push(message)
-    assert not broker_of(queue).is_congested
+    assert not queue.vhost.broker.is_congested
     CollectingConsumer(queue).start()
     queue.push(message)
-    assert broker_of(queue).is_congested
+    assert queue.vhost.broker.is_congested
 
 
 def test_a_message_that_waits_for_a_full_socket_congests_the_broker() -> None:
     queue = new_queue()
-    broker = broker_of(queue)
+    broker = queue.vhost.broker
     push(queue, b"a")
     assert not broker.is_congested
     collector = CollectingConsumer(queue).start()
@@ -256,4 +256,4 @@ def test_a_consumer_that_leaves_does_not_congest_the_broker() -> None:
     queue.backpressured.add(collector)
     collector.stop()
     push(queue, b"a")
-    assert not broker_of(queue).is_congested
+    assert not queue.vhost.broker.is_congested

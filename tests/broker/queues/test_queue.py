@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from amqp_broker.amqp.errors import AccessRefused
-from tests.broker_parts import CollectingConsumer, new_queue, push, vhost_of
+from tests.broker_parts import CollectingConsumer, new_queue, push
 
 
 def test_a_queue_is_named_in_errors_with_its_vhost() -> None:
@@ -65,10 +65,10 @@ def test_an_auto_delete_queue_is_deleted_with_its_last_consumer() -> None:
     queue = new_queue(is_auto_delete=True)
     first, second = CollectingConsumer(queue).start(), CollectingConsumer(queue).start()
     first.stop()
-    assert vhost_of(queue).queues == {"q": queue}
+    assert queue.vhost.queues == {"q": queue}
     second.stop()
     assert queue.is_deleted
-    assert vhost_of(queue).queues == {}
+    assert queue.vhost.queues == {}
 
 
 def test_an_auto_delete_queue_that_never_had_a_consumer_stays() -> None:
