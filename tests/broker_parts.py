@@ -165,7 +165,7 @@ def new_route(vhost: VHost) -> Route:
     return Route(Address("", "nowhere"), vhost.default_exchange, False, (), True)
 
 
-class IdleConnection(ClientConnection[VHost, Any]):
+class IdleConnection(ClientConnection[Any]):
     """A connection that does nothing."""
 
     @property

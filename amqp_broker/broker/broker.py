@@ -45,7 +45,7 @@ from amqp_broker.lab.fault_injector import FaultInjector
 
 if TYPE_CHECKING:
     from amqp_broker.amqp.message import Message
-    from amqp_broker.broker.clients.client_channel import Channel
+    from amqp_broker.broker.clients.client_channel import ClientChannel
     from amqp_broker.broker.observe.waiting import IdleWait
     from amqp_broker.broker.queues.consumer import Consumer
     from amqp_broker.broker.queues.kept_dead_letters import KeptDeadLetter
@@ -367,7 +367,7 @@ class Broker:
             yield from vhost.counts.collecting()
             yield
 
-    def channels(self) -> Iterator[Channel]:
+    def channels(self) -> Iterator[ClientChannel]:
         """Yield all open channels."""
         for connection in self.connections:
             yield from connection.channels.values()

@@ -1,8 +1,8 @@
 """The laboratory: faults that testers inject on purpose, and advice about the habits of clients.
 
-The decision which rule hits, and what a hit does to a connection, a publish or a delivery, are both here. Brokers,
-sessions and channels are Protocols (`subjects.py`); the broker's clock is moved in `server/ticking.py`. Read
-`fault_rules.py` first, then `fault_injector.py`; of advice, `habits.py`.
+The decision which rule hits, and what a hit does to a connection, a publish or a delivery, are both here; the
+broker's clock is moved in `server/ticking.py`. Read `fault_rules.py` first, then `fault_injector.py`; of advice,
+`habits.py`.
 
 **Faults.** `FaultInjector.add` checks a rule and files it under the moment at which it applies. A rule for
 publishes makes the routes that it may concern not plain; a rule for deliveries or acks marks queues. Both end when

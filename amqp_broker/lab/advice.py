@@ -32,10 +32,13 @@ from amqp_broker.lab.habits import (
 
 if TYPE_CHECKING:
     from amqp_broker.broker.admin.policies import Policy
+    from amqp_broker.broker.broker import Broker
+    from amqp_broker.broker.clients.client_channel import ClientChannel
+    from amqp_broker.broker.clients.client_connection import Connection
     from amqp_broker.broker.exchanges.exchange import Exchange
     from amqp_broker.broker.queues.consumer import Consumer
     from amqp_broker.broker.queues.queue import Queue
-    from amqp_broker.lab.subjects import Broker, Channel, Connection, VHost
+    from amqp_broker.broker.vhost import VHost
 
 # Number of places kept for each habit until they are cleared, and of clients whose closed connections are remembered.
 PLACES_MAX: Final = 200
@@ -161,7 +164,7 @@ class Advisor:
         self._advice: dict[tuple[str, Place], Advice] = {}
         # Number of places by habit.
         self._places: Counter[str] = Counter()
-        self._channels: dict[Channel, _SeenChannel] = {}
+        self._channels: dict[ClientChannel, _SeenChannel] = {}
         self._connections: dict[Connection, _SeenConnection] = {}
         self._short_connections: dict[Place, _Rate] = {}
         self._current_scan = self._scan()
@@ -191,7 +194,7 @@ class Advisor:
         self,
         name: str,
         place: Place,
-        channel: Channel | None = None,
+        channel: ClientChannel | None = None,
         connection: Connection | None = None,
         detail: str = "",
         count: int = 0,
@@ -219,14 +222,14 @@ class Advisor:
         for listener in self.listeners:
             listener(advice)
 
-    def _report_once(self, name: str, channel: Channel, key: str = "", detail: str = "", **at: str) -> None:
+    def _report_once(self, name: str, channel: ClientChannel, key: str = "", detail: str = "", **at: str) -> None:
         """Report a habit of a channel, unless it was reported there before."""
         seen = self._seen(channel)
         if (name, key) not in seen.reported:
             seen.reported.add((name, key))
             self._report(name, place_of(channel.connection, channel.vhost, **at), channel, detail=detail)
 
-    def _seen(self, channel: Channel) -> _SeenChannel:
+    def _seen(self, channel: ClientChannel) -> _SeenChannel:
         seen = self._channels.get(channel)
         if seen is None:
             seen = self._channels[channel] = _SeenChannel()
@@ -234,7 +237,7 @@ class Advisor:
 
     # Events
 
-    def on_consume(self, channel: Channel, consumer: Consumer) -> None:
+    def on_consume(self, channel: ClientChannel, consumer: Consumer) -> None:
         """Check a new consumer. Messages of exclusive and auto-delete queues may be lost."""
         queue = consumer.queue
         if queue.owner is not None or queue.is_auto_delete:
@@ -247,7 +250,7 @@ class Advisor:
             return
         self._report(name, place_of(channel.connection, channel.vhost, queue=family(queue.name)), channel)
 
-    def on_declare(self, channel: Channel, queue: Queue) -> None:
+    def on_declare(self, channel: ClientChannel, queue: Queue) -> None:
         """Check a declared queue."""
         place = place_of(channel.connection, channel.vhost, queue=family(queue.name))
         if not queue.is_durable and queue.owner is None:
@@ -256,7 +259,7 @@ class Advisor:
         if removed:
             self._report("removed-argument", place, channel, detail=", ".join(removed))
 
-    def on_global_prefetch(self, channel: Channel) -> None:
+    def on_global_prefetch(self, channel: ClientChannel) -> None:
         """Report basic.qos with global=true."""
         self._report_once("global-prefetch", channel)
 
@@ -268,11 +271,11 @@ class Advisor:
                 "removed-argument", Place(vhost.name), detail=f"policy '{printable(policy.name)}': {', '.join(removed)}"
             )
 
-    def on_persistent(self, channel: Channel) -> None:
+    def on_persistent(self, channel: ClientChannel) -> None:
         """Note a persistent message on a channel without confirms and transactions."""
         self._seen(channel).has_persistent = True
 
-    def on_channel_ended(self, channel: Channel) -> None:
+    def on_channel_ended(self, channel: ClientChannel) -> None:
         """Check a channel that closes, alone or with its connection; its counts are complete."""
         self._check_channel(channel)
         self._channels.pop(channel, None)
@@ -282,7 +285,7 @@ class Advisor:
         seen.published += channel.counts.published.publish
         seen.received += channel.counts.delivered.deliver_get
 
-    def on_channel_closed(self, channel: Channel) -> None:
+    def on_channel_closed(self, channel: ClientChannel) -> None:
         """Check the rate of channels that close while their connection stays open."""
         counts = channel.counts
         if is_short(counts.published.publish, counts.delivered.deliver_get):
@@ -332,7 +335,7 @@ class Advisor:
             if self._broker.vhosts.get(vhost.name) is vhost:
                 yield from self._check_queues(vhost)
 
-    def _check_channel(self, channel: Channel) -> None:
+    def _check_channel(self, channel: ClientChannel) -> None:
         counts = channel.counts
         if not counts.publishes and not counts.deliveries and not channel.consumers:
             return
@@ -354,13 +357,13 @@ class Advisor:
         if channel.consumers:
             self._check_unacked(channel)
 
-    def _check_consumers(self, channel: Channel) -> None:
+    def _check_consumers(self, channel: ClientChannel) -> None:
         for queue, number in Counter(consumer.queue for consumer in channel.consumers.values()).items():
             if number >= CONSUMERS_MIN:
                 place = place_of(channel.connection, channel.vhost, queue=family(queue.name))
                 self._report("leaked-consumers", place, channel, count=number)
 
-    def _check_unacked(self, channel: Channel) -> None:
+    def _check_unacked(self, channel: ClientChannel) -> None:
         """Check for deliveries that grow for a minute without one being settled."""
         unacked = channel.unacked
         if len(unacked) < UNACKED_MIN:

@@ -15,7 +15,7 @@ from amqp_broker.lab.output_delay import OutputDelay
 
 if TYPE_CHECKING:
     from amqp_broker.lab.fault_rules import Rule
-    from amqp_broker.lab.subjects import Session
+    from amqp_broker.session.session import Session
 
 # Start of a frame that is never finished: type, channel, and half of the size.
 TORN_FRAME: Final = wire.HEARTBEAT_FRAME[:5]

@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING, cast
 
 if TYPE_CHECKING:
     from amqp_broker.amqp.message import Message
+    from amqp_broker.broker.broker import Broker
+    from amqp_broker.broker.clients.client_channel import Delivery
+    from amqp_broker.broker.clients.client_connection import Connection
     from amqp_broker.broker.queues.consumer import Consumer
     from amqp_broker.broker.queues.queue import Queue
     from amqp_broker.lab.fault_injector import FaultInjector
     from amqp_broker.lab.fault_rules import Rule
-    from amqp_broker.lab.subjects import Broker, Connection, Delivery, SessionChannel
+    from amqp_broker.session.channel import Channel
 
 
 def deliver(
@@ -125,9 +128,7 @@ class LateDelivery:
         queue.serve_returned()
 
 
-def effective_acks(
-    channel: SessionChannel, deliveries: Collection[tuple[int, Delivery]]
-) -> Collection[tuple[int, Delivery]]:
+def effective_acks(channel: Channel, deliveries: Collection[tuple[int, Delivery]]) -> Collection[tuple[int, Delivery]]:
     """Return the acks that no rule drops. The deliveries of the others stay unacked.
 
     Rules do not drop acks for a deleted queue: it is not in the vhost any more.

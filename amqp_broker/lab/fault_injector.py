@@ -19,10 +19,11 @@ from amqp_broker.lab.fault_rules import ACK, CONFIRM, CONNECT, DELIVER, LOGIN, N
 
 if TYPE_CHECKING:
     from amqp_broker.amqp.message import Message
+    from amqp_broker.broker.broker import Broker
+    from amqp_broker.broker.clients.client_connection import Connection
     from amqp_broker.broker.queues.consumer import Consumer
     from amqp_broker.broker.queues.queue import Queue
     from amqp_broker.lab.delivery_faults import LateDelivery
-    from amqp_broker.lab.subjects import Broker, Connection
 
 RULES_MAX: Final = 1000
 SEED_BYTES: Final = 4

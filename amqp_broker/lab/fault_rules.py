@@ -11,8 +11,9 @@ from amqp_broker.amqp.errors import AMQPError, InvalidParameter
 from amqp_broker.broker.admin import patterns
 
 if TYPE_CHECKING:
+    from amqp_broker.broker.clients.client_connection import Connection
     from amqp_broker.broker.queues.queue import Queue
-    from amqp_broker.lab.subjects import Connection, Timer
+    from amqp_broker.broker.timers import Timer
 
 TEXT_BYTES_MAX: Final = 255
 # A week: a longer time is taken for a mistake.

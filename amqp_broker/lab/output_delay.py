@@ -9,7 +9,7 @@ from amqp_broker.amqp.connection_states import ENDED
 
 if TYPE_CHECKING:
     from amqp_broker.lab.fault_rules import Rule
-    from amqp_broker.lab.subjects import Session
+    from amqp_broker.session.session import Session
 
 # Bytes of delayed output beyond which consumers of the connection get nothing more.
 DELAYED_BYTES_MAX: Final = 256 * 1024

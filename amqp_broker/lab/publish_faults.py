@@ -12,13 +12,14 @@ from amqp_broker.lab.withheld_confirms import WithheldConfirms
 if TYPE_CHECKING:
     from amqp_broker.amqp import fields
     from amqp_broker.amqp.message import Message
+    from amqp_broker.broker.observe.message_trace import MessageTrace
     from amqp_broker.broker.routing.route import Route
     from amqp_broker.lab.fault_rules import Rule
-    from amqp_broker.lab.subjects import SessionChannel, Trace
+    from amqp_broker.session.channel import Channel
 
 
 def before_publish(
-    channel: SessionChannel, route: Route, keys: Sequence[str], headers: fields.Table, message: Message
+    channel: Channel, route: Route, keys: Sequence[str], headers: fields.Table, message: Message
 ) -> list[Rule]:
     """Return the rules that hit a message before it is routed. Raise what ends the channel or the connection."""
     session, vhost, injector = channel.session, channel.vhost, channel.session.broker.faults
@@ -48,7 +49,7 @@ def before_publish(
     return rules
 
 
-def report(channel: SessionChannel, rules: Sequence[Rule], message: Message, trace: Trace) -> None:
+def report(channel: Channel, rules: Sequence[Rule], message: Message, trace: MessageTrace) -> None:
     """Report the rules that have hit a message, after its publish was reported."""
     channel.session.broker.faults.report(rules, channel.session, message)
     for rule in rules:
@@ -61,7 +62,7 @@ def discards(rules: Sequence[Rule]) -> bool:
     return any(rule.action == "confirm_nack" or (rule.action == "return" and not rule.is_routed) for rule in rules)
 
 
-def after_publish(channel: SessionChannel, rules: Sequence[Rule]) -> None:
+def after_publish(channel: Channel, rules: Sequence[Rule]) -> None:
     """Act on the confirm of the message with number `publish_count`, which has been routed.
 
     Raise what ends the channel or the connection.

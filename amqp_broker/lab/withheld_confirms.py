@@ -8,7 +8,8 @@ from amqp_broker.amqp import frames as wire
 
 if TYPE_CHECKING:
     from amqp_broker.amqp.message import Message
-    from amqp_broker.lab.subjects import PublishCounts, SessionChannel
+    from amqp_broker.broker.counters import PublishCounts
+    from amqp_broker.session.channel import Channel
 
 
 class WithheldConfirms:
@@ -30,7 +31,7 @@ class WithheldConfirms:
     def add(self, number: int, delay_ms: int | None, is_nack: bool, counts: tuple[PublishCounts, ...]) -> None:
         self._ahead[number] = delay_ms, is_nack, counts
 
-    def pass_over(self, channel: SessionChannel, until: int) -> list[int]:
+    def pass_over(self, channel: Channel, until: int) -> list[int]:
         """Return, in order, the numbers to leave out of a confirm of all up to `until`; their delays begin."""
         passed = [number for number in self._ahead if number <= until]
         left_out = {*passed, *self._late}
@@ -49,7 +50,7 @@ class WithheldConfirms:
         return sorted(left_out)
 
     def release(
-        self, channel: SessionChannel, number: int, acked: tuple[PublishCounts, ...] | None, message: Message | None
+        self, channel: Channel, number: int, acked: tuple[PublishCounts, ...] | None, message: Message | None
     ) -> None:
         """Send a late confirm if its channel is still open: an ack that `acked` counts, or (None) a nack.
 
@@ -75,7 +76,7 @@ class LateConfirm:
     def __init__(
         self,
         withheld: WithheldConfirms,
-        channel: SessionChannel,
+        channel: Channel,
         number: int,
         acked: tuple[PublishCounts, ...] | None,
         message: Message | None,

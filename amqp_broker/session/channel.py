@@ -11,7 +11,6 @@ from amqp_broker.amqp.message import Message
 from amqp_broker.broker.clients.client_channel import ClientChannel
 from amqp_broker.broker.observe.recorder import Recorder
 from amqp_broker.broker.portions import finished
-from amqp_broker.broker.vhost import VHost
 from amqp_broker.lab import delivery_faults
 from amqp_broker.session.acks import ack_up_to, acking_by_consumer, take_all, take_up_to
 from amqp_broker.session.channel_limit import ChannelLimit
@@ -45,7 +44,7 @@ CONFIRMING: Final = 1
 TRANSACTIONAL: Final = 2
 
 
-class Channel(ClientChannel[VHost]):
+class Channel(ClientChannel):
     """An open channel of a session.
 
     `unacked` maps delivery tags, in ascending order, to deliveries.

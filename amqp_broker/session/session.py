@@ -45,7 +45,6 @@ from amqp_broker.broker.portions import WORK_MAX, Steps
 from amqp_broker.broker.queues.consumer import Consumer
 from amqp_broker.broker.routing.route import Route
 from amqp_broker.broker.timers import Timer
-from amqp_broker.broker.vhost import VHost
 from amqp_broker.lab.connection_faults import ConnectionFaults
 from amqp_broker.lab.fault_rules import Rule
 from amqp_broker.session import connection_log, handshake
@@ -68,7 +67,7 @@ CLOSE_OK_TIMEOUT_MS: Final = 30_000
 END_TIMEOUT_MS: Final = 30_000
 
 
-class Session(ClientConnection[VHost, Channel]):
+class Session(ClientConnection[Channel]):
     """One client's connection, from its protocol header to its end.
 
     Its parts: the `reader` acts on what arrives, the `outbox` keeps what leaves, the `gate` holds confirms and replies

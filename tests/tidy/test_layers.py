@@ -52,7 +52,7 @@ LAYERS = {
     ),
     "broker/routing": Layer({"amqp", "broker/counters", "broker/portions", "broker/exchanges", "broker/queues"}, PURE),
     "lab": Layer({"amqp", "broker/admin", "broker/queues"}, PURE),
-    "broker/clients": Layer({"broker/counters", "broker/peer", "broker/queues", "lab"}, PURE),
+    "broker/clients": Layer({"broker/counters", "broker/peer", "broker/queues"}, PURE),
     "broker/observe": Layer({"amqp", "broker/portions", "broker/admin", "broker/exchanges", "broker/queues"}, PURE),
     "broker/journal_entries": Layer({"amqp", "broker/exchanges"}, PURE),
     "broker": Layer(

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Final
 from amqp_broker.broker.counters import DeliveryCounts, PublishCounts
 
 if TYPE_CHECKING:
-    from amqp_broker.broker.clients.client_surroundings import ClientVHost
     from amqp_broker.broker.exchanges.exchange import Exchange
     from amqp_broker.broker.history import History
     from amqp_broker.broker.queues.queue import Queue
+    from amqp_broker.broker.vhost import VHost
 
 # With more used exchanges and queues than these, the counts of deleted ones are dropped.
 USED_MAX: Final = 64
@@ -34,7 +34,7 @@ class ChannelCounts:
         "publishes",
     )
 
-    def __init__(self, vhost: ClientVHost) -> None:
+    def __init__(self, vhost: VHost) -> None:
         self._vhost = vhost
         self._used_max = USED_MAX
         self.published = PublishCounts()

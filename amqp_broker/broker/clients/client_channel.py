@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterable, Iterator
 from operator import itemgetter
-from typing import TYPE_CHECKING, Final, Generic, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from amqp_broker.broker.clients.channel_counts import ChannelCounts
 from amqp_broker.broker.queues.refused_publishers import Publisher
@@ -15,12 +15,12 @@ from amqp_broker.broker.queues.refused_publishers import Publisher
 if TYPE_CHECKING:
     from amqp_broker.amqp.message import Message
     from amqp_broker.broker.clients.client_connection import Connection
-    from amqp_broker.broker.clients.client_surroundings import ClientVHost
     from amqp_broker.broker.counters import PublishCounts
     from amqp_broker.broker.exchanges.exchange import Exchange
     from amqp_broker.broker.queues.consumer import Consumer
     from amqp_broker.broker.queues.queue import Queue
     from amqp_broker.broker.routing.route import Route
+    from amqp_broker.broker.vhost import VHost
 
 
 # With fewer cancelled consumers, do not check which have settled everything.
@@ -29,11 +29,9 @@ LEAVERS_UNCHECKED: Final = 16
 # Queue, consumer (None: basic.get), position in the queue, and message. A tuple, because one is made per delivery.
 Delivery: TypeAlias = "tuple[Queue, Consumer | None, int, Message]"
 
-V_co = TypeVar("V_co", bound="ClientVHost", covariant=True)
 
-
-class ClientChannel(Generic[V_co]):
-    """A channel of a connection, in a vhost of type `V_co`.
+class ClientChannel:
+    """A channel of a connection.
 
     `prefetch` is the prefetch count of its next consumer, `prefetch_total` that of the channel as a whole
     (global_prefetch_count); 0 is no limit.
@@ -47,7 +45,7 @@ class ClientChannel(Generic[V_co]):
     # No unacked delivery has this tag or a lower one.
     settled_until: int
 
-    def __init__(self, vhost: V_co, number: int) -> None:
+    def __init__(self, vhost: VHost, number: int) -> None:
         self.vhost = vhost
         self.number = number
         self.prefetch = 0
@@ -236,7 +234,3 @@ class ClientChannel(Generic[V_co]):
         leaver.collect()
         self.leavers.remove(leaver)
         leaver.queue.forget_leaver(leaver)
-
-
-# A channel in any vhost.
-Channel: TypeAlias = "ClientChannel[ClientVHost]"

@@ -10,10 +10,10 @@ from mypy_extensions import mypyc_attr
 from amqp_broker.broker.peer import Peer
 
 if TYPE_CHECKING:
-    from amqp_broker.broker.clients.client_channel import Channel
-    from amqp_broker.broker.clients.client_surroundings import ClientVHost
+    from amqp_broker.broker.clients.client_channel import ClientChannel
     from amqp_broker.broker.history import History
     from amqp_broker.broker.queues.queue import Queue
+    from amqp_broker.broker.vhost import VHost
     from amqp_broker.lab.fault_rules import Rule
 
 
@@ -25,13 +25,12 @@ class AwaitsCommit(Protocol):
         ...
 
 
-V_co = TypeVar("V_co", bound="ClientVHost", covariant=True)
-C_co = TypeVar("C_co", bound="Channel", covariant=True)
+C_co = TypeVar("C_co", bound="ClientChannel", covariant=True)
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
-class ClientConnection(Peer, Generic[V_co, C_co]):
-    """The connection of a client to a vhost of type `V_co`, with channels of type `C_co`.
+class ClientConnection(Peer, Generic[C_co]):
+    """The connection of a client, with channels of type `C_co`.
 
     `vhost` is None until the connection is open. `channels` maps channel numbers to channels. `exclusive_queues` are
     deleted with the connection. The session counts received bytes and reads, the socket's transport those sent.
@@ -39,7 +38,7 @@ class ClientConnection(Peer, Generic[V_co, C_co]):
 
     def __init__(self, peer_host: str, peer_port: int, host: str, port: int, connected_at_ms: int) -> None:
         super().__init__(peer_host, peer_port, host, port, connected_at_ms)
-        self.vhost: V_co | None = None
+        self.vhost: VHost | None = None
         self.channels: dict[int, C_co] = {}
         self.exclusive_queues: set[Queue] = set()
         # The negotiated limits: bytes of a frame, number of channels, seconds between heartbeats (0: no heartbeats);
@@ -84,5 +83,5 @@ class ClientConnection(Peer, Generic[V_co, C_co]):
         """End a fault that lasts."""
 
 
-# A connection to any vhost.
-Connection: TypeAlias = "ClientConnection[ClientVHost, Channel]"
+# A connection with channels of any type.
+Connection: TypeAlias = "ClientConnection[ClientChannel]"

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from amqp_broker.amqp.message import Message, SpecialMessage
 
 if TYPE_CHECKING:
-    from amqp_broker.broker.observe.observer_surroundings import ObservedVHost
+    from amqp_broker.broker.vhost import VHost
+
 
 # Limit of the estimated size of messages that are not yet taken.
 BYTES_MAX: Final = 64 * 1024 * 1024
@@ -39,7 +40,7 @@ class Capture:
 
     def __init__(
         self,
-        vhost: ObservedVHost,
+        vhost: VHost,
         exchange: str | None = None,
         routing_key: str | None = None,
         *,

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from itertools import islice
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from amqp_broker.broker.exchanges.exchange import Exchange
+    from amqp_broker.broker.vhost import VHost
 
 # Keys that are compared, and keys that a hint names.
 COMPARED_MAX: Final = 500
@@ -18,17 +18,7 @@ LIKENESS_MIN: Final = 0.75
 _BY_KEY: Final = frozenset({"direct", "topic"})
 
 
-class HintedVHost(Protocol):
-    """The vhost of a message without a queue."""
-
-    @property
-    def exchanges(self) -> Mapping[str, Exchange]: ...
-
-    @property
-    def queues(self) -> Mapping[str, object]: ...
-
-
-def hint(vhost: HintedVHost, exchange: str, routing_key: str) -> str:
+def hint(vhost: VHost, exchange: str, routing_key: str) -> str:
     """Return a hint, such as "did you mean 'order.paid'?"; "" if there is none."""
     if not exchange:
         return did_you_mean(routing_key, vhost.queues)

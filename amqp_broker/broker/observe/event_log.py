@@ -11,14 +11,17 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator
 from itertools import count
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from amqp_broker.amqp import fields
 from amqp_broker.amqp.message import Message
 from amqp_broker.broker.observe.waiting import Wait
 
 if TYPE_CHECKING:
-    from amqp_broker.broker.observe.observer_surroundings import ObservedBroker, ObservedVHost
+    from amqp_broker.broker.broker import Broker
+    from amqp_broker.broker.observe.matching import Criteria
+    from amqp_broker.broker.vhost import VHost
+
 
 # Limits of the log of a vhost: events, and their estimated size.
 EVENTS_MAX: Final = 10_000
@@ -53,7 +56,7 @@ class Event:
     )
 
     def __init__(
-        self, sequence: int, kind: str, name: str, vhost: ObservedVHost, facts: dict[str, Any], message: Message | None
+        self, sequence: int, kind: str, name: str, vhost: VHost, facts: dict[str, Any], message: Message | None
     ) -> None:
         self.sequence = sequence
         self.kind = kind
@@ -74,19 +77,11 @@ class Event:
         return EVENT_BYTES + (0 if self.message is None else len(self.message.content))
 
 
-class EventFilter(Protocol):
-    """Criteria for events, such as `matching.Criteria`."""
-
-    def match(self, event: Event, message: Message | None) -> bool:
-        """Return True if all criteria hold for an event and its message; None if the log has dropped the message."""
-        ...
-
-
 class EventLog:
     """The newest events of a vhost; `skipped` counts those that were dropped since the last `clear`."""
 
     def __init__(
-        self, vhost: ObservedVHost, sequence: Iterator[int], *, events_max: int = EVENTS_MAX, bytes_max: int = BYTES_MAX
+        self, vhost: VHost, sequence: Iterator[int], *, events_max: int = EVENTS_MAX, bytes_max: int = BYTES_MAX
     ) -> None:
         self.vhost = vhost
         self.events_max = events_max
@@ -138,14 +133,14 @@ class EventLog:
 
     # Queries
 
-    def matching(self, criteria: EventFilter, limit: int | None = None) -> list[Event]:
+    def matching(self, criteria: Criteria, limit: int | None = None) -> list[Event]:
         """Return the events that match, oldest first, at most `limit`."""
         found = (event for event in self.events if criteria.match(event, self.message_of(event)))
         if limit is None:
             return list(found)
         return [event for event, _ in zip(found, range(limit), strict=False)]
 
-    def count(self, criteria: EventFilter) -> int:
+    def count(self, criteria: Criteria) -> int:
         """Return the number of events that match."""
         return sum(criteria.match(event, self.message_of(event)) for event in self.events)
 
@@ -170,7 +165,7 @@ class MessageWait(Wait):
     `found` has the first matches. With `none` the wait is met if it is not done at its deadline.
     """
 
-    def __init__(self, log: EventLog, criteria: EventFilter, count: int, *, none: bool = False) -> None:
+    def __init__(self, log: EventLog, criteria: Criteria, count: int, *, none: bool = False) -> None:
         super().__init__()
         self.log = log
         self.criteria = criteria
@@ -206,7 +201,7 @@ class MessageWait(Wait):
 class EventLogs:
     """The event logs of a broker's vhosts; with `is_on_for_all`, every new vhost gets one."""
 
-    def __init__(self, broker: ObservedBroker) -> None:
+    def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._sequence = count(1)
         self._logs: dict[str, EventLog] = {}
@@ -215,11 +210,11 @@ class EventLogs:
     def __iter__(self) -> Iterator[EventLog]:
         return iter(self._logs.values())
 
-    def of(self, vhost: ObservedVHost) -> EventLog | None:
+    def of(self, vhost: VHost) -> EventLog | None:
         """The event log of a vhost, or None if it has none."""
         return self._logs.get(vhost.name)
 
-    def start(self, vhost: ObservedVHost, *, events_max: int = EVENTS_MAX, bytes_max: int = BYTES_MAX) -> EventLog:
+    def start(self, vhost: VHost, *, events_max: int = EVENTS_MAX, bytes_max: int = BYTES_MAX) -> EventLog:
         """Log the events of a vhost from now on; a log that exists keeps its events and gets these limits."""
         log = self._logs.get(vhost.name)
         if log is None:
@@ -228,13 +223,13 @@ class EventLogs:
         log.events_max, log.bytes_max = events_max, bytes_max
         return log
 
-    def stop(self, vhost: ObservedVHost) -> None:
+    def stop(self, vhost: VHost) -> None:
         """Stop the log of a vhost and discard its events."""
         log = self._logs.pop(vhost.name, None)
         if log is not None:
             vhost.tracing.stop_observing(log)
 
-    def on_vhost_created(self, vhost: ObservedVHost) -> None:
+    def on_vhost_created(self, vhost: VHost) -> None:
         if self.is_on_for_all:
             self.start(vhost)
 

@@ -21,11 +21,12 @@ from amqp_broker.broker.portions import Steps
 if TYPE_CHECKING:
     from amqp_broker.broker.admin.access import Permission, User
     from amqp_broker.broker.admin.policies import Policy
+    from amqp_broker.broker.broker import Broker
     from amqp_broker.broker.clients.client_connection import Connection
-    from amqp_broker.broker.observe.observer_surroundings import ObservedBroker, ObservedVHost
     from amqp_broker.broker.peer import Peer, Tls
     from amqp_broker.broker.queues.consumer import Consumer
     from amqp_broker.broker.queues.queue import Queue
+    from amqp_broker.broker.vhost import VHost
     from amqp_broker.settings.profiles import Profile
 
 EVENT_EXCHANGE: Final = "amq.rabbitmq.event"
@@ -48,7 +49,7 @@ def internal_exchanges(vhost: str, profile: Profile) -> dict[str, Exchange]:
 class Events:
     """Publishes events. `actor` is the name of the user whose request is being served."""
 
-    def __init__(self, broker: ObservedBroker) -> None:
+    def __init__(self, broker: Broker) -> None:
         self.broker = broker
         self.actor = INTERNAL_USER
         # Called with the name and the headers of every event, also if no queue is bound.
@@ -162,12 +163,12 @@ class Events:
             source_name=binding.source.name,
         )
 
-    def vhost_created(self, vhost: ObservedVHost) -> None:
+    def vhost_created(self, vhost: VHost) -> None:
         for exchange in vhost.exchanges.values():
             self.exchange_created(exchange)
         self.emit_action("vhost.created", tracing=vhost.tracing.is_on, name=vhost.name)
 
-    def vhost_updated(self, vhost: ObservedVHost) -> None:
+    def vhost_updated(self, vhost: VHost) -> None:
         self.emit_action(
             "vhost.updated",
             tracing=vhost.tracing.is_on,

@@ -20,8 +20,8 @@ from amqp_broker.broker.admin import patterns
 from amqp_broker.broker.observe.closest_keys import hint
 
 if TYPE_CHECKING:
-    from amqp_broker.broker.observe.closest_keys import HintedVHost
     from amqp_broker.broker.observe.event_log import Event, EventLog
+    from amqp_broker.broker.vhost import VHost
 
 EVENTS: Final = ("publish", "deliver", "ack", "nack", "confirm", "return", "expire", "drop", "dead_letter", "fault")
 # Beginning of a body in which regular expressions are searched.
@@ -192,7 +192,7 @@ def near_misses(log: EventLog, criteria: Criteria) -> list[tuple[Event, list[str
     return sorted((miss for miss in misses if miss[1]), key=lambda miss: len(miss[1]))[:MISSES_MAX]
 
 
-def described(event: Event, vhost: HintedVHost) -> str:
+def described(event: Event, vhost: VHost) -> str:
     """Describe an event of a vhost in a few words."""
     number = f" of message {event.number}" if event.number else ""
     place = f" in queue {event.queue!r}" if event.queue is not None else ""
@@ -201,7 +201,7 @@ def described(event: Event, vhost: HintedVHost) -> str:
     return f"#{event.sequence} {event.kind}{number}{place} (exchange {event.exchange!r}, routing key {keys}{routed})"
 
 
-def _no_queue(event: Event, vhost: HintedVHost) -> str:
+def _no_queue(event: Event, vhost: VHost) -> str:
     found = hint(vhost, event.exchange, event.routing_keys[0] if event.routing_keys else "")
     return f"no queue; {found}" if found else "no queue"
 

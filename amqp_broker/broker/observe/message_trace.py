@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from mypy_extensions import mypyc_attr
 
@@ -13,20 +13,10 @@ from amqp_broker.broker.queues.queue_trace import QueueTrace
 
 if TYPE_CHECKING:
     from amqp_broker.amqp import fields
-    from amqp_broker.broker.admin.access import User
+    from amqp_broker.broker.peer import Peer
     from amqp_broker.broker.queues.queue import Queue
 
 TRACE_EXCHANGE: Final = "amq.rabbitmq.trace"
-
-
-class TracedClient(Protocol):
-    """The connection of a client that does something with a message."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def user(self) -> User | None: ...
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -39,25 +29,25 @@ class MessageTrace(QueueTrace):
 
     @abstractmethod
     def published(
-        self, connection: TracedClient, channel: int, message: Message, queues: Iterable[Queue], mandatory: bool = False
+        self, connection: Peer, channel: int, message: Message, queues: Iterable[Queue], mandatory: bool = False
     ) -> None:
         """Report a message that is about to go to its queues."""
 
     @abstractmethod
-    def returned(self, connection: TracedClient, channel: int, message: Message, code: int, text: str) -> None:
+    def returned(self, connection: Peer, channel: int, message: Message, code: int, text: str) -> None:
         """Report a mandatory message without a queue."""
 
     @abstractmethod
-    def confirmed(self, connection: TracedClient, channel: int, message: Message, tag: int, is_ack: bool) -> None:
+    def confirmed(self, connection: Peer, channel: int, message: Message, tag: int, is_ack: bool) -> None:
         """Report the confirm of a message, an ack or a nack."""
 
-    def confirmed_all(self, connection: TracedClient, channel: int, messages: dict[int, Message]) -> None:
+    def confirmed_all(self, connection: Peer, channel: int, messages: dict[int, Message]) -> None:
         """Report that messages were confirmed by acks, given by their publish numbers."""
         for tag, message in messages.items():
             self.confirmed(connection, channel, message, tag, True)
 
     @abstractmethod
-    def nacked(self, queue: Queue, message: Message, requeue: bool, connection: TracedClient, channel: int) -> None:
+    def nacked(self, queue: Queue, message: Message, requeue: bool, connection: Peer, channel: int) -> None:
         """Report a message that was rejected, or requeued by basic.recover."""
 
     @abstractmethod
@@ -84,5 +74,5 @@ def death_count(dead: Message) -> int:
     return int(deaths[0]["count"]) if isinstance(deaths, list) else 1
 
 
-def user_name(connection: TracedClient) -> str:
+def user_name(connection: Peer) -> str:
     return connection.user.name if connection.user is not None else ""

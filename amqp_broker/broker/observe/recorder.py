@@ -10,14 +10,13 @@ Messages of the trace itself are not traced, not even after they were dead-lette
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from amqp_broker.amqp.message import Address, Message, NumberedMessage, Properties
 from amqp_broker.amqp.stamped_message import special_copy
 from amqp_broker.broker.observe.message_trace import (
     TRACE_EXCHANGE,
     MessageTrace,
-    TracedClient,
     death_count,
     is_own,
     user_name,
@@ -28,11 +27,13 @@ from amqp_broker.broker.queues.dead_letter_reasons import EXPIRED, REJECTED
 from amqp_broker.broker.queues.queue_trace import Run
 
 if TYPE_CHECKING:
-    from amqp_broker.broker.clients.client_channel import Channel
+    from amqp_broker.broker.clients.client_channel import ClientChannel
+    from amqp_broker.broker.peer import Peer
     from amqp_broker.broker.queues.consumer import Consumer
     from amqp_broker.broker.queues.queue import Queue
     from amqp_broker.broker.routing.route import Route
-    from amqp_broker.broker.timers import Timer, Timers
+    from amqp_broker.broker.timers import Timer
+    from amqp_broker.broker.vhost import VHost
 
 # The routing key of records.
 RECORDS: Final = "records"
@@ -67,34 +68,13 @@ class MessageNumbers:
         return self.count
 
 
-class RecordingBroker(Protocol):
-    """The broker of recorded messages."""
-
-    node: str
-    message_numbers: MessageNumbers
-    now_us: Callable[[], int]
-    real_now: Callable[[], int]
-    real_timers: Timers
-    undrained: list[Callable[[], None]]
-    turn_ends: list[Callable[[], None]]
-
-
-class RecordingVHost(Protocol):
-    """The vhost of recorded messages."""
-
-    name: str
-
-    @property
-    def broker(self) -> RecordingBroker: ...
-
-
 class Recorder(MessageTrace):
     """Writes the events of the selected messages of a vhost to a stream queue.
 
     `written` is the number of events in the stream. When the queue is deleted, `on_gone` is called.
     """
 
-    def __init__(self, vhost: RecordingVHost, queue: Queue, selection: Selection, on_gone: Callable[[], None]) -> None:
+    def __init__(self, vhost: VHost, queue: Queue, selection: Selection, on_gone: Callable[[], None]) -> None:
         self.vhost = vhost
         self.queue = queue
         self.selection = selection
@@ -112,7 +92,7 @@ class Recorder(MessageTrace):
         # The last run of publishes with a plain route, and where they come from; places of other routes from there.
         self._publishes: Run | None = None
         self._route: Route | None = None
-        self._publisher: Channel | None = None
+        self._publisher: ClientChannel | None = None
         self._route_places: dict[Route, int] = {}
         # The record that is being filled.
         self._record = Record()
@@ -124,7 +104,7 @@ class Recorder(MessageTrace):
 
     # Events of runs
 
-    def publish(self, route: Route, channel: Channel, content: bytes, is_persistent: bool) -> NumberedMessage:
+    def publish(self, route: Route, channel: ClientChannel, content: bytes, is_persistent: bool) -> NumberedMessage:
         """Return a message with a number that is published with a plain route, and report it."""
         numbers, run = self._numbers, self._publishes
         number = numbers.count + 1
@@ -183,7 +163,7 @@ class Recorder(MessageTrace):
         if type(message) is NumberedMessage and message.is_recorded:
             consumer.ack_run = self._record.others[-1]
 
-    def confirmed_all(self, connection: TracedClient, channel: int, messages: dict[int, Message]) -> None:
+    def confirmed_all(self, connection: Peer, channel: int, messages: dict[int, Message]) -> None:
         others = self._record.others
         runs: dict[Address, Run] = {}
         run: Run | None = None
@@ -227,7 +207,7 @@ class Recorder(MessageTrace):
         return special
 
     def published(
-        self, connection: TracedClient, channel: int, message: Message, queues: Iterable[Queue], mandatory: bool = False
+        self, connection: Peer, channel: int, message: Message, queues: Iterable[Queue], mandatory: bool = False
     ) -> None:
         if not isinstance(message, NumberedMessage):
             return
@@ -243,16 +223,16 @@ class Recorder(MessageTrace):
         self._record.contents.append(message.content)
         self._record.publishes.append(self._new_run(place, message, message.number, 0))
 
-    def returned(self, connection: TracedClient, channel: int, message: Message, code: int, text: str) -> None:
+    def returned(self, connection: Peer, channel: int, message: Message, code: int, text: str) -> None:
         facts = {"reply_code": code, "reply_text": text}
         self._report(("return", connection, channel, code, text), message, facts, connection, channel)
 
-    def confirmed(self, connection: TracedClient, channel: int, message: Message, tag: int, is_ack: bool) -> None:
+    def confirmed(self, connection: Peer, channel: int, message: Message, tag: int, is_ack: bool) -> None:
         key = ("confirm", connection, channel, is_ack)
         self._report(key, message, {"is_ack": is_ack}, connection, channel, tag)
 
     def delivered(
-        self, queue: Queue, message: Message, redelivered: bool, connection: TracedClient, channel: int, no_ack: bool
+        self, queue: Queue, message: Message, redelivered: bool, connection: Peer, channel: int, no_ack: bool
     ) -> None:
         number = self._number(message)
         if number == _UNRECORDED:
@@ -266,7 +246,7 @@ class Recorder(MessageTrace):
         run.redelivered = redelivered
         run.sizes = [message.content[_BODY_SIZE_AT:_BODY_SIZE_END]]
 
-    def acked(self, queue: Queue, message: Message, connection: TracedClient, channel: int) -> None:
+    def acked(self, queue: Queue, message: Message, connection: Peer, channel: int) -> None:
         number = self._number(message)
         if number == _UNRECORDED:
             return
@@ -276,7 +256,7 @@ class Recorder(MessageTrace):
             place = self._record.new_place(key, {"queue": queue.name} | _client(connection, channel))
         self._add(place, message, number, 0)
 
-    def nacked(self, queue: Queue, message: Message, requeue: bool, connection: TracedClient, channel: int) -> None:
+    def nacked(self, queue: Queue, message: Message, requeue: bool, connection: Peer, channel: int) -> None:
         facts = {"queue": queue.name, "requeue": requeue}
         self._report(("nack", queue, connection, channel, requeue), message, facts, connection, channel)
 
@@ -317,7 +297,7 @@ class Recorder(MessageTrace):
         key: tuple[Any, ...],
         message: Message,
         facts: dict[str, Any],
-        connection: TracedClient | None = None,
+        connection: Peer | None = None,
         channel: int = 0,
         value: int = 0,
     ) -> None:
@@ -399,7 +379,7 @@ class Recorder(MessageTrace):
         self._on_gone = lambda: None
 
 
-def _client(connection: TracedClient, channel: int) -> dict[str, Any]:
+def _client(connection: Peer, channel: int) -> dict[str, Any]:
     return {"connection": connection.name, "channel": channel, "user": user_name(connection)}
 
 

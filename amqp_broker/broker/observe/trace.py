@@ -24,8 +24,8 @@ Source: RabbitMQ, "Firehose Tracer"; rabbit_trace.erl; tried with 3.10.8.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from amqp_broker.amqp import fields
 from amqp_broker.amqp.message import Address, Message, NumberedMessage, Properties, routing_keys
@@ -33,18 +33,18 @@ from amqp_broker.amqp.stamped_message import special_copy
 from amqp_broker.broker.observe.message_trace import (
     TRACE_EXCHANGE,
     MessageTrace,
-    TracedClient,
     death_count,
     is_own,
     user_name,
 )
-from amqp_broker.broker.observe.recorder import Recorder, RecordingBroker, RecordingVHost
+from amqp_broker.broker.observe.recorder import Recorder
 from amqp_broker.broker.queues.dead_letter_reasons import EXPIRED, REJECTED
 from amqp_broker.broker.queues.reply import REPLY_PREFIX
 
 if TYPE_CHECKING:
-    from amqp_broker.broker.exchanges.exchange import Exchange
+    from amqp_broker.broker.peer import Peer
     from amqp_broker.broker.queues.queue import Queue
+    from amqp_broker.broker.vhost import VHost
 
 SHORTSTR_BYTES_MAX: Final = 255
 # The events of RabbitMQ's firehose.
@@ -55,26 +55,6 @@ FIREHOSE_EVENTS: Final = frozenset({"publish", "deliver"})
 Observer: TypeAlias = "Callable[[str, str, fields.Table, Message | None, bytes], None]"
 
 
-class TracedBroker(RecordingBroker, Protocol):
-    """The broker of traced messages."""
-
-
-class TracedVHost(RecordingVHost, Protocol):
-    """The vhost of traced messages."""
-
-    @property
-    def broker(self) -> TracedBroker: ...
-
-    @property
-    def exchanges(self) -> Mapping[str, Exchange]: ...
-
-    def route(
-        self, exchange: Exchange, routing_keys: Sequence[str], headers: fields.Table, message: Message | None
-    ) -> tuple[list[Queue], bool]:
-        """Return the queues for a message, and whether more than its routing keys decided."""
-        ...
-
-
 class Trace(MessageTrace):
     """Reports the events of a vhost's messages to the firehose, to observers, and to a recorder.
 
@@ -82,7 +62,7 @@ class Trace(MessageTrace):
     """
 
     def __init__(
-        self, vhost: TracedVHost, observers: tuple[Observer, ...], *, is_published: bool, recorder: Recorder | None
+        self, vhost: VHost, observers: tuple[Observer, ...], *, is_published: bool, recorder: Recorder | None
     ) -> None:
         self.vhost = vhost
         self.observers = observers
@@ -102,7 +82,7 @@ class Trace(MessageTrace):
         return special
 
     def published(
-        self, connection: TracedClient, channel: int, message: Message, queues: Iterable[Queue], mandatory: bool = False
+        self, connection: Peer, channel: int, message: Message, queues: Iterable[Queue], mandatory: bool = False
     ) -> None:
         if self.recorder is not None:
             self.recorder.published(connection, channel, message, queues, mandatory)
@@ -115,7 +95,7 @@ class Trace(MessageTrace):
             headers["mandatory"] = mandatory
         self._report("publish", message.exchange, headers, message, message.body)
 
-    def returned(self, connection: TracedClient, channel: int, message: Message, code: int, text: str) -> None:
+    def returned(self, connection: Peer, channel: int, message: Message, code: int, text: str) -> None:
         if self.recorder is not None:
             self.recorder.returned(connection, channel, message, code, text)
         if self.is_full:
@@ -123,7 +103,7 @@ class Trace(MessageTrace):
             headers |= {"reply_code": code, "reply_text": text}
             self._report("return", message.exchange, headers, message)
 
-    def confirmed(self, connection: TracedClient, channel: int, message: Message, tag: int, is_ack: bool) -> None:
+    def confirmed(self, connection: Peer, channel: int, message: Message, tag: int, is_ack: bool) -> None:
         if self.recorder is not None:
             self.recorder.confirmed(connection, channel, message, tag, is_ack)
         if self.is_full:
@@ -132,7 +112,7 @@ class Trace(MessageTrace):
             self._report("confirm", message.exchange, headers, message)
 
     def delivered(
-        self, queue: Queue, message: Message, redelivered: bool, connection: TracedClient, channel: int, no_ack: bool
+        self, queue: Queue, message: Message, redelivered: bool, connection: Peer, channel: int, no_ack: bool
     ) -> None:
         if self.recorder is not None:
             self.recorder.delivered(queue, message, redelivered, connection, channel, no_ack)
@@ -146,12 +126,12 @@ class Trace(MessageTrace):
             headers["no_ack"] = no_ack
         self._report("deliver", queue.name, headers, message, message.body)
 
-    def acked(self, queue: Queue, message: Message, connection: TracedClient, channel: int) -> None:
+    def acked(self, queue: Queue, message: Message, connection: Peer, channel: int) -> None:
         if self.recorder is not None:
             self.recorder.acked(queue, message, connection, channel)
         self._settled("ack", queue, message, self._client(connection, channel))
 
-    def nacked(self, queue: Queue, message: Message, requeue: bool, connection: TracedClient, channel: int) -> None:
+    def nacked(self, queue: Queue, message: Message, requeue: bool, connection: Peer, channel: int) -> None:
         if self.recorder is not None:
             self.recorder.nacked(queue, message, requeue, connection, channel)
         self._settled("nack", queue, message, self._client(connection, channel) | {"requeue": requeue})
@@ -208,7 +188,7 @@ class Trace(MessageTrace):
         keys = [message.routing_key]
         return {"exchange_name": message.exchange, "routing_keys": keys, "node": self.vhost.broker.node}
 
-    def _client(self, connection: TracedClient, channel: int) -> fields.Table:
+    def _client(self, connection: Peer, channel: int) -> fields.Table:
         name = self.vhost.name
         return {"vhost": name, "connection": connection.name, "channel": channel, "user": user_name(connection)}
 

@@ -2,29 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from amqp_broker.broker.observe.message_trace import MessageTrace
 from amqp_broker.broker.observe.recorder import Recorder
 from amqp_broker.broker.observe.selection import Selection
-from amqp_broker.broker.observe.trace import Observer, Trace, TracedVHost
+from amqp_broker.broker.observe.trace import Observer, Trace
 
 if TYPE_CHECKING:
     from amqp_broker.broker.queues.queue import Queue
-
-
-class TracingVHost(TracedVHost, Protocol):
-    """The vhost whose messages are traced or not."""
-
-    trace: MessageTrace | None
-
-    @property
-    def queues(self) -> Mapping[str, Queue]: ...
-
-    def topology_changed(self) -> None:
-        """Discard what publishers know about routes."""
-        ...
+    from amqp_broker.broker.vhost import VHost
 
 
 class Tracing:
@@ -34,7 +21,7 @@ class Tracing:
     and `observers` hear of them.
     """
 
-    def __init__(self, vhost: TracingVHost) -> None:
+    def __init__(self, vhost: VHost) -> None:
         self._vhost = vhost
         self.observers: tuple[Observer, ...] = ()
         self.is_on = False

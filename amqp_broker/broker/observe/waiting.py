@@ -7,11 +7,12 @@ wait.end()                  # after success or timeout
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from amqp_broker.broker.queues.queue import Queue
+    from amqp_broker.broker.vhost import VHost
 
 
 class Wait:
@@ -40,22 +41,6 @@ class Wait:
             on_done()
 
 
-class IdleBroker(Protocol):
-    """The broker that checks `idle_waits` after each change."""
-
-    idle_waits: list[IdleWait]
-
-
-class IdleVHost(Protocol):
-    """A vhost to wait for."""
-
-    @property
-    def broker(self) -> IdleBroker: ...
-
-    @property
-    def queues(self) -> Mapping[str, Queue]: ...
-
-
 class Busy(NamedTuple):
     """A queue with messages."""
 
@@ -70,7 +55,7 @@ class IdleWait(Wait):
     Streams are ignored, because their messages are never removed, and so are messages in delayed exchanges.
     """
 
-    def __init__(self, vhost: IdleVHost, queue: str | None = None) -> None:
+    def __init__(self, vhost: VHost, queue: str | None = None) -> None:
         super().__init__()
         self.vhost = vhost
         self.queue = queue

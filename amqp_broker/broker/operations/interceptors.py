@@ -5,7 +5,7 @@ Source: rabbit_msg_interceptor_timestamp.erl, rabbit_msg_interceptor_routing_nod
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from amqp_broker.amqp import fields
 from amqp_broker.amqp.stamped_message import StampedMessage
@@ -13,24 +13,14 @@ from amqp_broker.settings.settings import OVERWRITE
 
 if TYPE_CHECKING:
     from amqp_broker.amqp.message import Message
-    from amqp_broker.settings.settings import Settings
+    from amqp_broker.broker.broker import Broker
 
 TIME_HEADER: Final = "timestamp_in_ms"
 NODE_HEADER: Final = "x-routed-by"
 DELIVERY_HEADER: Final = "x-opt-rabbitmq-sent-time"
 
 
-class InterceptingBroker(Protocol):
-    """The broker of a publisher or consumer."""
-
-    now: int
-    node: str
-
-    @property
-    def settings(self) -> Settings: ...
-
-
-def intercept(broker: InterceptingBroker, message: Message) -> Message:
+def intercept(broker: Broker, message: Message) -> Message:
     """Return a published message with its time and node, as the settings say."""
     properties = message.properties()
     timestamp = properties.timestamp
@@ -52,7 +42,7 @@ def intercept(broker: InterceptingBroker, message: Message) -> Message:
     return StampedMessage.with_list(intercepted, properties.encode())
 
 
-def as_sent(broker: InterceptingBroker, message: Message) -> Message:
+def as_sent(broker: Broker, message: Message) -> Message:
     """Return a message as it is delivered now: with the time, if the settings say so."""
     if not broker.settings.delivery_time_header:
         return message

@@ -13,7 +13,7 @@ from amqp_broker.broker.queues.octets import octets_of
 
 if TYPE_CHECKING:
     from amqp_broker.amqp.message import Message
-    from amqp_broker.broker.clients.client_channel import Channel
+    from amqp_broker.broker.clients.client_channel import ClientChannel
     from amqp_broker.broker.queues.queue import Queue
 
 
@@ -76,7 +76,7 @@ def ready_sizes(queue: Queue, exact_max: int = EXACT_MAX) -> Sizes:
     return sample if sample.messages >= count else sample.scaled(count)
 
 
-def sizing_unacked(channels: Iterable[Channel]) -> Steps[dict[Queue, Sizes]]:
+def sizing_unacked(channels: Iterable[ClientChannel]) -> Steps[dict[Queue, Sizes]]:
     """Return by queue the sizes of the unacked messages of channels, in steps.
 
     A million messages take 0.4 s.

@@ -15,12 +15,12 @@ from amqp_broker.management.http.request import Request
 
 if TYPE_CHECKING:
     from amqp_broker.broker.broker import Broker
-    from amqp_broker.broker.clients.client_channel import Channel
+    from amqp_broker.broker.clients.client_channel import ClientChannel
 
 endpoints = Endpoints()
 
 
-def visible(request: Request) -> Iterator[Channel]:
+def visible(request: Request) -> Iterator[ClientChannel]:
     """Yield the open channels, of one vhost or of all; without the tag monitoring only the user's own."""
     sees_all = has_tag(request.user, MONITORING)
     vhost = request.vhost if "vhost" in request.path else None
@@ -29,12 +29,12 @@ def visible(request: Request) -> Iterator[Channel]:
             yield channel
 
 
-def is_there(channel: Channel) -> bool:
+def is_there(channel: ClientChannel) -> bool:
     """Return whether a channel is open."""
     return channel.connection.channels.get(channel.number) is channel
 
 
-def channel_row(channel: Channel, broker: Broker, statistics: Statistics) -> dict[str, Any]:
+def channel_row(channel: ClientChannel, broker: Broker, statistics: Statistics) -> dict[str, Any]:
     """Return the row of a channel."""
     connection = channel.connection
     user = connection.user.name if connection.user is not None else ""
@@ -83,7 +83,7 @@ def all_channels(request: Request) -> Any:
             raise bad_request("Stats in management UI are disabled on this node")
         return listed(request, (), dict, has_pages=has_pages)
 
-    def view(channel: Channel) -> dict[str, Any]:
+    def view(channel: ClientChannel) -> dict[str, Any]:
         return channel_row(channel, broker, statistics)
 
     return listed(request, visible(request), view, is_there=is_there, has_pages=has_pages)

@@ -17,7 +17,7 @@ from amqp_broker.management.http.request import Request
 
 if TYPE_CHECKING:
     from amqp_broker.broker.broker import Broker
-    from amqp_broker.broker.clients.client_channel import Channel
+    from amqp_broker.broker.clients.client_channel import ClientChannel
     from amqp_broker.broker.clients.client_connection import Connection
 
 endpoints = Endpoints()
@@ -157,7 +157,7 @@ def channels(request: Request) -> Any:
     broker, statistics = request.broker, Statistics(request)
     channels = _connection(request).channels.values()
 
-    def view(channel: Channel) -> dict[str, Any]:
+    def view(channel: ClientChannel) -> dict[str, Any]:
         return channel_row(channel, broker, statistics)
 
     return listed(request, channels, view, is_there=is_there, has_pages=False)

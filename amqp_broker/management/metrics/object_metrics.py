@@ -12,7 +12,7 @@ from amqp_broker.management.metrics.declarations import COUNTER, GAUGE, Family, 
 from amqp_broker.management.metrics.queue_metrics import QUEUE_FAMILIES, Labels, queues, selected
 
 if TYPE_CHECKING:
-    from amqp_broker.broker.clients.client_channel import Channel
+    from amqp_broker.broker.clients.client_channel import ClientChannel
     from amqp_broker.broker.clients.client_connection import Connection
     from amqp_broker.broker.vhost import VHost
 
@@ -44,7 +44,7 @@ def _exchanges(scope: Scope) -> Iterator[tuple[Labels, Any]]:
                 yield (vhost.name, exchange.name, exchange.type), exchange
 
 
-def _channels(scope: Scope) -> Iterator[tuple[Labels, Channel]]:
+def _channels(scope: Scope) -> Iterator[tuple[Labels, ClientChannel]]:
     names = scope.vhosts
     for channel in list(scope.broker.channels()):
         if names is None or channel.vhost.name in names:
