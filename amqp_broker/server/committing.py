@@ -13,13 +13,14 @@ The wait ends when that happens, or after PATIENCE_S.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     import asyncio
 
     from amqp_broker.broker.broker import Broker
     from amqp_broker.server.clock import Clock
+    from amqp_broker.server.transport import Transport
     from amqp_broker.store.store import Store
 
 # Delay of a commit that no client waits for (acks, publishes without confirms), or whose batch may shrink.
@@ -36,20 +37,6 @@ WAITING_BYTES_MAX: Final = 2 * 1024 * 1024
 RELEASE_MS: Final = 100
 # Time until a failed commit is tried again.
 STORE_RETRY_S: Final = 1.0
-
-
-class Readable(Protocol):
-    """A publisher's socket."""
-
-    is_reading: bool
-
-    def pause_reading(self) -> None:
-        """Stop reading the socket."""
-        ...
-
-    def resume_reading(self) -> None:
-        """Read the socket again."""
-        ...
 
 
 class Committing:
@@ -92,7 +79,7 @@ class Committing:
         self._confirmed_at_bytes = -1
         self._released_at_ms = 0
         # Transports that are not read until a commit has ended.
-        self._paused: list[Readable] = []
+        self._paused: list[Transport] = []
 
     def check(self) -> None:
         """Begin a commit, or have it begin soon, if there is something to commit."""
@@ -193,7 +180,7 @@ class Committing:
         for transport in paused:
             transport.resume_reading()
 
-    def pause(self, transport: Readable) -> bool:
+    def pause(self, transport: Transport) -> bool:
         """Pause a publisher that outruns the disk until the next commit; return whether it is paused."""
         if self._store.is_failing or self._journal.waiting_bytes < WAITING_BYTES_MAX:
             return False

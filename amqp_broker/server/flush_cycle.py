@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
     from amqp_broker.broker.broker import Broker
     from amqp_broker.server.clock import Clock
-    from amqp_broker.server.committing import Committing, Readable
+    from amqp_broker.server.committing import Committing
+    from amqp_broker.server.transport import Transport
     from amqp_broker.session.session import Session
 
 logger = logging.getLogger("amqp_broker.server")
@@ -80,12 +81,12 @@ class FlushCycle:
         self.all_closed: asyncio.Event | None = None
         self._is_draining = False
         self._is_throttling = True
-        self._throttled: list[Readable] = []
+        self._throttled: list[Transport] = []
         self._throttle_timer: asyncio.TimerHandle | None = None
         # Octets of the socket that was read last, since others have had their turn, and the sockets that wait for it.
-        self._reader: Readable | None = None
+        self._reader: Transport | None = None
         self._reader_bytes = 0
-        self._resting: list[Readable] = []
+        self._resting: list[Transport] = []
 
     def flush(self) -> None:
         """Write the output of sessions, and do the work that was put off."""
@@ -136,7 +137,7 @@ class FlushCycle:
 
     # Sockets in turn
 
-    def share(self, transport: Readable, count: int) -> None:
+    def share(self, transport: Transport, count: int) -> None:
         """Count a large read of a socket. One that has had its share is read again after the others."""
         if transport is not self._reader:
             self._reader, self._reader_bytes = transport, 0
@@ -155,7 +156,7 @@ class FlushCycle:
 
     # Publishers that outrun consumers
 
-    def throttle(self, transport: Readable) -> None:
+    def throttle(self, transport: Transport) -> None:
         """Pause a publisher that outruns the sockets of its consumers, until one of these makes progress.
 
         While a backlog is delivered in batches this makes one read for two batches, so that the backlog shrinks. If it

@@ -13,7 +13,7 @@ import os
 import struct
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import lmdb
 from mypy_extensions import mypyc_attr
@@ -27,14 +27,17 @@ from amqp_broker.broker.durability.journal import (
     Batch,
     DefinitionKey,
     Journal,
-    JournaledRange,
-    JournaledStream,
     RangeState,
     Stored,
 )
 from amqp_broker.store import chunks, codec
 from amqp_broker.store.environment import NUMBER, POSITION, Environment
 from amqp_broker.store.seal import DamagedRecord, seal, unseal
+
+if TYPE_CHECKING:
+    from amqp_broker.broker.durability.paged_buffer import PagedBuffer
+    from amqp_broker.broker.durability.stream_log import JournaledLog
+
 
 T = TypeVar("T")
 
@@ -279,7 +282,7 @@ class LmdbJournal(Journal):
         self._has_garbage = self._leaves_garbage
         return batch
 
-    def _write_buffer(self, txn: lmdb.Transaction, buffer: JournaledRange, removes: list[int]) -> Iterator[None]:
+    def _write_buffer(self, txn: lmdb.Transaction, buffer: PagedBuffer, removes: list[int]) -> Iterator[None]:
         """Write the changes of a range; yield at the end of each slice."""
         if self._ends_slice():
             yield
@@ -312,7 +315,7 @@ class LmdbJournal(Journal):
                 left = SLICE_BYTES
         self._slice_bytes = left
 
-    def _write_log(self, txn: lmdb.Transaction, log: JournaledStream, taken: list[Chunk]) -> None:
+    def _write_log(self, txn: lmdb.Transaction, log: JournaledLog, taken: list[Chunk]) -> None:
         if log.is_dropped:
             txn.delete(NUMBER.pack(log.id), db=self._buffers)
             return

@@ -9,10 +9,10 @@ together or not at all.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from mypy_extensions import mypyc_attr
 
@@ -20,6 +20,8 @@ from amqp_broker.broker.durability.chunk import Chunk, ChunkCache, ChunkHead, as
 
 if TYPE_CHECKING:
     from amqp_broker.amqp.message import Message
+    from amqp_broker.broker.durability.paged_buffer import PagedBuffer
+    from amqp_broker.broker.durability.stream_log import JournaledLog
 
 # Kind and names of an object other than a message: ("queue", "/", "orders").
 DefinitionKey: TypeAlias = "tuple[str, ...]"
@@ -80,61 +82,6 @@ class RangeState(NamedTuple):
     body_bytes: int = 0
 
 
-class JournaledRange(Protocol):
-    """A range of positions with changes for the journal: a `PagedBuffer`.
-
-    `puts` and `removes` are collected. `writing` has the puts of the batch that is being committed, `writing_state` the
-    state that goes with them; None for a range that is dropped.
-    """
-
-    id: int
-    head: int
-    next: int
-    puts: dict[int, Stored]
-    removes: list[int]
-    writing: dict[int, Stored]
-    writing_state: RangeState | None
-    taken_count: int
-
-    def take(self) -> list[int]:
-        """Hand the changes to a batch: return the positions to remove, and leave the puts in `writing`."""
-
-    def take_back(self, removes: list[int]) -> None:
-        """Collect the changes of a batch that was not written once more."""
-
-
-class JournaledStream(Protocol):
-    """A log with chunks for the journal: a `JournaledLog`."""
-
-    id: int
-    is_dropped: bool
-    readers: LogReaders
-
-    @property
-    def state(self) -> RangeState:
-        """The state of the range when a batch has taken all chunks."""
-
-    def take(self) -> list[Chunk]:
-        """Hand the collected chunks to a batch."""
-
-    def take_back(self) -> None:
-        """Collect the chunks of a batch that was not written once more."""
-
-    def on_committed(self) -> None:
-        """Let readers see the chunks that were taken."""
-
-
-class LogReaders(Protocol):
-    """The stream that a log belongs to, which serves the readers."""
-
-    @property
-    def ready_consumers(self) -> Collection[object]:
-        """Consumers that wait for messages."""
-
-    def on_committed(self) -> None:
-        """Deliver messages that readers may see from now on."""
-
-
 @dataclass
 class Batch:
     """Changes that are committed together.
@@ -144,8 +91,8 @@ class Batch:
     (range, first position, end).
     """
 
-    buffers: list[tuple[JournaledRange, list[int]]] = field(default_factory=list)
-    logs: list[tuple[JournaledStream, list[Chunk]]] = field(default_factory=list)
+    buffers: list[tuple[PagedBuffer, list[int]]] = field(default_factory=list)
+    logs: list[tuple[JournaledLog, list[Chunk]]] = field(default_factory=list)
     definitions: dict[DefinitionKey, dict[str, Any] | None] = field(default_factory=dict)
     discards: list[tuple[int, int, int]] = field(default_factory=list)
 
@@ -180,10 +127,10 @@ class Journal:
         # Octets of messages that all paged buffers have in memory.
         self.buffered_bytes = 0
         # Ranges with changes, each once.
-        self.dirty: list[JournaledRange] = []
+        self.dirty: list[PagedBuffer] = []
         # Streams with changes, and streams with commits that their readers have not seen.
-        self.dirty_logs: list[JournaledStream] = []
-        self.advanced_logs: list[JournaledStream] = []
+        self.dirty_logs: list[JournaledLog] = []
+        self.advanced_logs: list[JournaledLog] = []
         self._collected = Batch()
         self._writing: Batch | None = None
         self.chunk_cache = ChunkCache()

@@ -19,7 +19,8 @@ from amqp_broker.broker.durability.journal import END, RangeState
 
 if TYPE_CHECKING:
     from amqp_broker.amqp.message import Message
-    from amqp_broker.broker.durability.journal import Journal, LogReaders
+    from amqp_broker.broker.durability.journal import Journal
+    from amqp_broker.broker.queues.stream import StreamQueue
 
 T = TypeVar("T")
 
@@ -167,7 +168,7 @@ class StreamLog:
 class JournaledLog(StreamLog):
     """The log of a stream whose chunks are in the journal, under the id of its range."""
 
-    def __init__(self, journal: Journal, range_id: int, readers: LogReaders) -> None:
+    def __init__(self, journal: Journal, range_id: int, readers: StreamQueue) -> None:
         """Open a range that is new or that a restart found."""
         super().__init__()
         state = journal.state_of(range_id)
