@@ -42,7 +42,7 @@ _NOTICES: Final = {commands.Basic.Return: "returns", commands.Basic.Cancel: "can
 
 
 class ChannelPair:
-    """Matches the answers on one channel; also a `deliveries.Place`."""
+    """Matches the answers on one channel."""
 
     def __init__(self, connection: ConnectionPair, number: int) -> None:
         self.connection = connection
@@ -340,9 +340,10 @@ class ChannelPair:
             note,
         )
 
-    # deliveries.Place
+    # Deliveries
 
     def settle(self, tag: int, how: str) -> None:
+        """Settle this delivery at the local broker."""
         self.held.pop(tag, None)
         if self.is_lost or self.was_closed_by_local:
             return
@@ -355,13 +356,16 @@ class ChannelPair:
         self.connection.report(self.number, asked, upstream, local, note)
 
     def on_ahead(self, count: int) -> None:
+        """Change the number of messages that only the local broker has delivered here by `count`."""
         self.connection.ahead_count += count
 
     def on_behind(self, count: int) -> None:
+        """Change the number of messages that only the upstream has delivered here by `count`."""
         self.connection.behind_count += count
 
     @property
     def is_over(self) -> bool:
+        """True if the client has closed the channel or disconnected."""
         return self.has_ended or self.is_lost or self.connection.is_over
 
     @property

@@ -10,50 +10,26 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from amqp_broker.compare import method_facts
 from amqp_broker.compare.difference_report import DifferenceReport
 from amqp_broker.compare.method_reader import Received
 from amqp_broker.compare.name_pairs import NamePairs
 
+if TYPE_CHECKING:
+    from amqp_broker.compare.channel_pair import ChannelPair
+
+
 ACK: Final = "basic.ack"
 NACK: Final = "basic.nack"
 REQUEUE: Final = "basic.nack requeue"
 
 
-class Place(Protocol):
-    """A local channel on which messages are delivered."""
-
-    def settle(self, tag: int, how: str) -> None:
-        """Settle this delivery at the local broker."""
-        ...
-
-    def report(self, asked: str, upstream: str, local: str, note: str = "") -> None: ...
-
-    def on_ahead(self, count: int) -> None:
-        """Change the number of messages that only the local broker has delivered here by `count`."""
-        ...
-
-    def on_behind(self, count: int) -> None:
-        """Change the number of messages that only the upstream has delivered here by `count`."""
-        ...
-
-    @property
-    def is_over(self) -> bool:
-        """Return whether the client has closed the channel or disconnected."""
-        ...
-
-    @property
-    def is_behind(self) -> bool:
-        """Return whether the upstream may have sent more than was read from it."""
-        ...
-
-
 class Held(NamedTuple):
     """An unsettled delivery of the local broker."""
 
-    place: Place
+    place: ChannelPair
     tag: int
 
 
@@ -61,7 +37,7 @@ class Held(NamedTuple):
 class Handed:
     """A delivery without a match so far."""
 
-    place: Place
+    place: ChannelPair
     said: Received
     asked: str
     at_ms: int
@@ -72,7 +48,7 @@ class Handed:
 class Settle:
     """A settle by the client of a message that the local broker has not delivered yet."""
 
-    place: Place
+    place: ChannelPair
     how: str
     at_ms: int
     asked: str
@@ -120,10 +96,10 @@ class Deliveries:
 
     # Deliveries by the brokers
 
-    def on_upstream(self, copies: Copies, place: Place, said: Received, asked: str, now: int) -> None:
+    def on_upstream(self, copies: Copies, place: ChannelPair, said: Received, asked: str, now: int) -> None:
         self._match(copies, copies.local, copies.upstreams, place, said, asked, now)
 
-    def on_local(self, copies: Copies, place: Place, said: Received, asked: str, now: int, is_held: bool) -> None:
+    def on_local(self, copies: Copies, place: ChannelPair, said: Received, asked: str, now: int, is_held: bool) -> None:
         """Take a delivery of the local broker; `is_held` if it must be settled."""
         if is_held:
             copies.held.append(Held(place, said.method.delivery_tag))
@@ -137,7 +113,7 @@ class Deliveries:
         copies: Copies,
         others: list[Handed],
         own: list[Handed],
-        place: Place,
+        place: ChannelPair,
         said: Received,
         asked: str,
         now: int,
@@ -157,7 +133,7 @@ class Deliveries:
         self._count(copies, own, place, 1)
 
     @staticmethod
-    def _count(copies: Copies, handed: list[Handed], place: Place, count: int) -> None:
+    def _count(copies: Copies, handed: list[Handed], place: ChannelPair, count: int) -> None:
         if handed is copies.local:
             place.on_ahead(count)
         else:
@@ -175,7 +151,7 @@ class Deliveries:
 
     # Settles by the clients
 
-    def settle(self, copies: Copies, place: Place, how: str, now: int, asked: str) -> None:
+    def settle(self, copies: Copies, place: ChannelPair, how: str, now: int, asked: str) -> None:
         """Settle the local counterpart of an upstream delivery, or note the settle until it is delivered."""
         if copies.held:
             self._settle(copies, how, place)
@@ -183,7 +159,7 @@ class Deliveries:
             copies.settles.append(Settle(place, how, now, asked))
             self._copies[copies.key] = copies
 
-    def _settle(self, copies: Copies, how: str, place: Place | None = None) -> None:
+    def _settle(self, copies: Copies, how: str, place: ChannelPair | None = None) -> None:
         at = next((at for at, held in enumerate(copies.held) if held.place is place), 0)
         held = copies.held.pop(at)
         held.place.settle(held.tag, how)

@@ -21,7 +21,7 @@ from amqp_broker.server.replay_runner import Replay, ReplayRunner, parse_uri
 
 if TYPE_CHECKING:
     from amqp_broker.server.server import Server
-    from amqp_broker.testing.server_thread import ServerAccess
+    from amqp_broker.testing.embedded_broker import EmbeddedBroker
 
 
 class PublishedMessage(NamedTuple):
@@ -83,7 +83,7 @@ class Replayed(NamedTuple):
 
 @contextmanager
 def capture(
-    broker: ServerAccess, vhost: str, exchange: str | None, routing_key: str | None
+    broker: EmbeddedBroker, vhost: str, exchange: str | None, routing_key: str | None
 ) -> Iterator[EmbeddedCapture]:
     """Capture the messages that are published in the block. Raise DoesNotExist for a missing vhost."""
 
@@ -102,7 +102,7 @@ def capture(
         result.captured, result.skipped = observer.take()
 
 
-def replay(broker: ServerAccess, source: EmbeddedCapture | str | PathLike[str], vhost: str, speed: float) -> Replayed:
+def replay(broker: EmbeddedBroker, source: EmbeddedCapture | str | PathLike[str], vhost: str, speed: float) -> Replayed:
     """Publish captured messages again; see `EmbeddedVHost.replay`."""
     captured = list(source.captured) if isinstance(source, EmbeddedCapture) else load(source)
     url = parse_uri(broker.amqp_url(vhost))

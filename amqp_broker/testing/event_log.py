@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from amqp_broker.amqp.errors import NotFound
 from amqp_broker.broker.observe.closest_keys import did_you_mean
@@ -25,18 +25,12 @@ if TYPE_CHECKING:
     from amqp_broker.broker.queues.queue import Queue
     from amqp_broker.broker.vhost import VHost
     from amqp_broker.server.server import Server
+    from amqp_broker.testing.embedded_broker import EmbeddedBroker
 
 T = TypeVar("T")
 
 # Time that the server may take to answer, beyond the timeout of a wait.
 ANSWER_S: Final = 60.0
-
-
-class LoggingBroker(Protocol):
-    """An `EmbeddedBroker`."""
-
-    @property
-    def server(self) -> Server: ...
 
 
 class EmbeddedEventLog:
@@ -45,7 +39,7 @@ class EmbeddedEventLog:
     Raise DoesNotExist if the vhost does not exist.
     """
 
-    def __init__(self, broker: LoggingBroker, vhost: str = "/") -> None:
+    def __init__(self, broker: EmbeddedBroker, vhost: str = "/") -> None:
         self._broker = broker
         self._name = vhost
         self._ask(lambda: self._log)

@@ -19,13 +19,13 @@ from amqp_broker.lab.fault_rules import Rule
 if TYPE_CHECKING:
     from amqp_broker.lab.advice import Advice
     from amqp_broker.server.server import Server
-    from amqp_broker.testing.server_thread import ServerAccess
+    from amqp_broker.testing.embedded_broker import EmbeddedBroker
 
 
 class EmbeddedClock:
     """The clock of a broker (docs/clock.md)."""
 
-    def __init__(self, broker: ServerAccess) -> None:
+    def __init__(self, broker: EmbeddedBroker) -> None:
         self._broker = broker
 
     def __repr__(self) -> str:
@@ -57,7 +57,7 @@ class EmbeddedClock:
 class EmbeddedFaults:
     """The fault rules of a broker (docs/faults.md): those of one vhost, or all (None)."""
 
-    def __init__(self, broker: ServerAccess, vhost: str | None = None) -> None:
+    def __init__(self, broker: EmbeddedBroker, vhost: str | None = None) -> None:
         self._broker = broker
         self._vhost = vhost
 
@@ -97,7 +97,7 @@ class EmbeddedAdvice:
     Iterating yields the current advice, oldest first.
     """
 
-    def __init__(self, broker: ServerAccess, vhost: str | None = None) -> None:
+    def __init__(self, broker: EmbeddedBroker, vhost: str | None = None) -> None:
         self._broker = broker
         self._vhost = vhost
 

@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, TypeVar
 
 from amqp_broker.server.listening import CannotListen
 from amqp_broker.server.server import Server
@@ -22,19 +22,6 @@ TIMEOUT_S: Final = 20.0
 # Time to wait for the port of the last run, which the system may have lent to a client.
 PORT_S: Final = 5.0
 PORT_STEP_S: Final = 0.02
-
-
-class ServerAccess(Protocol):
-    """A running broker in another thread; `EmbeddedBroker` describes the methods."""
-
-    @property
-    def is_running(self) -> bool: ...
-
-    def amqp_url(self, vhost: str) -> str: ...
-
-    def ask(self, question: Callable[[Server], T]) -> T: ...
-
-    def run(self, work: Callable[[Server], Coroutine[Any, Any, T]]) -> T: ...
 
 
 class ServerThread:

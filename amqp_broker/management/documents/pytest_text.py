@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from amqp_broker.amqp.errors import InvalidParameter
-from amqp_broker.amqp.message import Message, SpecialMessage
+from amqp_broker.amqp.message import SpecialMessage
 from amqp_broker.broker.observe.event_log import Event
 from amqp_broker.broker.observe.message_fate import READY, fate
 from amqp_broker.broker.vhost import VHost
 from amqp_broker.lab.fault_rules import REPLIES
 from amqp_broker.management.documents.pytest_topology import declared_name, topology
 from amqp_broker.management.documents.python_source import IMPORTS, source, with_arguments
+
+if TYPE_CHECKING:
+    from amqp_broker.broker.observe.event_log import EventLog
+
 
 BODY_BYTES_MAX: Final = 10_000
 EVENTS_MAX: Final = 300
@@ -35,13 +39,7 @@ def kinds(life, queue):
 """
 
 
-class LoggedMessages(Protocol):
-    """The event log of the messages."""
-
-    def message_of(self, event: Event) -> Message | None: ...
-
-
-def pytest_text(lives: Sequence[Sequence[Event]], vhost: VHost, log: LoggedMessages) -> str:
+def pytest_text(lives: Sequence[Sequence[Event]], vhost: VHost, log: EventLog) -> str:
     """Return a module with one test that repeats the lives of messages, each with all its events.
 
     Raise InvalidParameter for messages that a test cannot repeat.
@@ -55,9 +53,7 @@ def pytest_text(lives: Sequence[Sequence[Event]], vhost: VHost, log: LoggedMessa
 
 
 class _Test:
-    def __init__(
-        self, lives: Sequence[Sequence[Event]], events: Sequence[Event], vhost: VHost, log: LoggedMessages
-    ) -> None:
+    def __init__(self, lives: Sequence[Sequence[Event]], events: Sequence[Event], vhost: VHost, log: EventLog) -> None:
         self.lives = sorted(lives, key=lambda life: life[0].sequence)
         self.events, self.vhost, self.log = events, vhost, log
         self.is_alone = len(lives) == 1
