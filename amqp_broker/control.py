@@ -10,8 +10,7 @@ import os
 import stat
 import sys
 from collections.abc import Mapping
-
-from amqp_broker.light_typing import Final
+from typing import Final
 
 # Variables that name the folder, or that of all runtime files of a user.
 FOLDER_VARIABLES: Final = ("AMQP_BROKER_RUNTIME_DIR", "XDG_RUNTIME_DIR")

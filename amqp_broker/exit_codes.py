@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amqp_broker.light_typing import Final
+from typing import Final
 
 EX_USAGE: Final = 64
 EX_DATAERR: Final = 65

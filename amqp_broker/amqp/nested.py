@@ -6,8 +6,7 @@ A frame holds tables of 26 000 levels, which RabbitMQ takes. Python's stack hold
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-
-from amqp_broker.light_typing import Any
+from typing import Any
 
 
 def mapped(value: Any, key: Callable[[str], str], leaf: Callable[[Any], Any]) -> Any:

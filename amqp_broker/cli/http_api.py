@@ -10,8 +10,7 @@ import json
 import socket
 import sys
 from collections.abc import Iterator, Mapping
-
-from amqp_broker.light_typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     import ssl

@@ -7,10 +7,10 @@ import os
 import socket
 import sys
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from amqp_broker.cli.http_api import Api, Place, Unreachable
 from amqp_broker.control import FOLDER_VARIABLES, control_folder, control_socket, is_exposed
-from amqp_broker.light_typing import NamedTuple
 
 # Timeout of the request for a broker's name, on the same machine.
 NAMING_TIMEOUT_S = 5.0

@@ -32,11 +32,10 @@ MANAGEMENT = {"socket", "lmdb", *CLOCKS, *THREADS, "os"}
 # From low to high: a package imports only packages above it in the table. A name that it needs for types alone, it
 # imports under `TYPE_CHECKING`, from wherever that is.
 LAYERS = {
-    "light_typing": Layer(set(), PURE),
-    "exit_codes": Layer({"light_typing"}, PURE),
-    "control": Layer({"light_typing"}, WORLD | CLOCKS | THREADS | {"pamqp"}),
+    "exit_codes": Layer(set(), PURE),
+    "control": Layer(set(), WORLD | CLOCKS | THREADS | {"pamqp"}),
     "implementation": Layer(set(), PURE),
-    "amqp": Layer({"light_typing"}, IMPURE),
+    "amqp": Layer(set(), IMPURE),
     "settings": Layer(set(), PURE - {"pathlib"}),
     "settings/sources": Layer({"settings"}, PURE - {"pathlib"}),
     "broker/timers": Layer(set(), PURE),
@@ -224,9 +223,9 @@ LAYERS = {
     "pipeline": Layer(set(), {"asyncio", "socket", "lmdb", "aiohttp"}),
     "conformance": Layer(set(), {"asyncio", "lmdb", "aiohttp"}),
     "conformance/duel": Layer({"conformance"}, {"asyncio", "lmdb", "aiohttp"}),
-    "cli": Layer({"light_typing", "exit_codes", "control", "management/documents"}, HEAVY | {"click"}),
+    "cli": Layer({"exit_codes", "control", "management/documents"}, HEAVY | {"click"}),
     "cli/rabbitmq": Layer(
-        {"light_typing", "exit_codes", "amqp", "settings", "management/documents", "cli"}, HEAVY | {"logging", "click"}
+        {"exit_codes", "amqp", "settings", "management/documents", "cli"}, HEAVY | {"logging", "click"}
     ),
     "cli/own": Layer(
         {

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any, NoReturn
+
 from amqp_broker.cli.rabbitmq.command import CTL, DIAGNOSTICS, PLUGINS, QUEUES, UPGRADE, Call, Command, failed, path_of
 from amqp_broker.cli.rabbitmq.node_commands import change_listeners, must_be_stopped, nothing
-from amqp_broker.light_typing import Any, NoReturn
 
 CLUSTER, NODES, UPGRADES, DEPRECATED = "Cluster", "Nodes", "Upgrade", "Deprecated"
 NO_RAFT = "incompatible with Raft-based features such as quorum queues, streams, Khepri. "

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Callable, Mapping
-
-from amqp_broker.light_typing import Any, NamedTuple
+from typing import Any, NamedTuple
 
 
 class Atom(str):

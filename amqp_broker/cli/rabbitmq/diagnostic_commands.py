@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from amqp_broker.cli.rabbitmq import health_checks, node_status
 from amqp_broker.cli.rabbitmq.command import BOTH, CTL, DIAGNOSTICS, PLUGINS, QUEUES, Call, Command, Former
-from amqp_broker.light_typing import Any
 
 CHECKS = "Monitoring, observability and health checks"
 CONFIGURATION = "Configuration and Environment"

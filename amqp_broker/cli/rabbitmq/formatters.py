@@ -7,10 +7,10 @@ import os
 import re
 import sys
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from amqp_broker.amqp import nested
 from amqp_broker.cli.rabbitmq.columns import Atom, Table
-from amqp_broker.light_typing import Any
 
 FORMATTERS = ("table", "json", "csv", "pretty_table", "erlang")
 # Length at which Erlang breaks a line.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from amqp_broker.cli.rabbitmq.columns import json_text
 from amqp_broker.cli.rabbitmq.command import (
     BOTH,
@@ -16,7 +18,6 @@ from amqp_broker.cli.rabbitmq.command import (
 )
 from amqp_broker.cli.rabbitmq.tool import Report, Rows
 from amqp_broker.exit_codes import EX_UNAVAILABLE
-from amqp_broker.light_typing import Any
 
 USERS = "Users"
 VHOSTS = "Virtual hosts"

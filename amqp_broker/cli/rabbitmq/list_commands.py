@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from amqp_broker.cli.rabbitmq import columns
 from amqp_broker.cli.rabbitmq.command import BOTH, NO_SUCH_USER, NO_VHOST, Call, Command, Former
 from amqp_broker.cli.rabbitmq.tool import Rows, list_of
-from amqp_broker.light_typing import Any
 
 MONITORING = "Monitoring, observability and health checks"
 ACCESS = "Access Control"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
+from typing import NoReturn
 
 from amqp_broker.cli.node_finder import NotRunning
 from amqp_broker.cli.rabbitmq.command import (
@@ -20,7 +21,6 @@ from amqp_broker.cli.rabbitmq.command import (
     simple,
 )
 from amqp_broker.exit_codes import EX_DATAERR
-from amqp_broker.light_typing import NoReturn
 
 CONFIGURATION = "Configuration and Environment"
 LOG_LEVELS = ("debug", "info", "warning", "error", "critical", "none")

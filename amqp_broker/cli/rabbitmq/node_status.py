@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from typing import Any
 
 from amqp_broker.cli.rabbitmq.columns import Atom
 from amqp_broker.cli.rabbitmq.command import Call, Failure
 from amqp_broker.cli.rabbitmq.formatters import erlang
 from amqp_broker.cli.rabbitmq.tool import Report
-from amqp_broker.light_typing import Any
 
 # RabbitMQ's descriptions of listeners, by protocol.
 PURPOSES = {

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import Enum
-
-from amqp_broker.light_typing import NamedTuple
+from typing import NamedTuple
 
 
 class Option(NamedTuple):

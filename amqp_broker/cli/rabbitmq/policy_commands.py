@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from amqp_broker.cli.rabbitmq.command import NO_VHOST, Call, Command, json_of
-from amqp_broker.light_typing import Any
 
 POLICY_USAGE = "[--vhost <vhost>] [--priority <priority>] [--apply-to <apply-to>] <name> <pattern> <definition>"
 NO_PARAMETER = "Parameter does not exist"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any, NoReturn
 
 from amqp_broker.cli.rabbitmq.columns import Atom
 from amqp_broker.cli.rabbitmq.command import (
@@ -20,7 +21,6 @@ from amqp_broker.cli.rabbitmq.command import (
 )
 from amqp_broker.cli.rabbitmq.tool import Rows
 from amqp_broker.exit_codes import EX_DATAERR, EX_UNAVAILABLE
-from amqp_broker.light_typing import Any, NoReturn
 
 CHECKS = "Monitoring, observability and health checks"
 CLUSTER, REPLICATION, OPERATIONS = "Cluster", "Replication", "Operations"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import socket
 from collections.abc import Callable
+from typing import Any, NoReturn
 
 from amqp_broker.cli.rabbitmq.columns import POLICIES
 from amqp_broker.cli.rabbitmq.command import (
@@ -25,7 +26,6 @@ from amqp_broker.cli.rabbitmq.node_commands import nothing
 from amqp_broker.cli.rabbitmq.node_status import interface_of, status_of
 from amqp_broker.cli.rabbitmq.tool import Report, Rows
 from amqp_broker.exit_codes import EX_DATAERR
-from amqp_broker.light_typing import Any, NoReturn
 
 CHECKS, CONFIGURATION = "Monitoring, observability and health checks", "Configuration and Environment"
 TIMEOUT = "[--timeout <timeout>]"

@@ -5,9 +5,10 @@ Source: the commands of RabbitMQ 4.3.6.
 
 from __future__ import annotations
 
+from typing import Any
+
 from amqp_broker.cli.rabbitmq.command import BOTH, NO_VHOST, Call, Command
 from amqp_broker.cli.rabbitmq.tool import Report, Rows
-from amqp_broker.light_typing import Any
 
 GROUP = "Shovels"
 NOT_FOUND = "Shovel with the given name was not found on the target node"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
 
 from amqp_broker.cli import node_finder
 from amqp_broker.cli.node_finder import Running, UntrustedFolder
@@ -13,7 +14,6 @@ from amqp_broker.cli.rabbitmq.formatters import FORMATTERS, format_rows, json_li
 from amqp_broker.cli.rabbitmq.options import Kind, Option, Word, flags_of, read_words
 from amqp_broker.cli.rabbitmq.tool_help import overview, print_help, unknown_text, usage_line
 from amqp_broker.exit_codes import EX_NOPERM, EX_USAGE
-from amqp_broker.light_typing import Any, NamedTuple
 
 
 class Rows(NamedTuple):

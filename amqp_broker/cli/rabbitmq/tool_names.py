@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amqp_broker.light_typing import Final
+from typing import Final
 
 TOOLS: Final = {
     "ctl": "rabbitmqctl",

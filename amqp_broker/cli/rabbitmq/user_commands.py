@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 from amqp_broker.cli.rabbitmq.command import NO_SUCH_USER, Call, Command, Former, Missing, Misuse, failed, path_of
 from amqp_broker.exit_codes import EX_DATAERR, EX_NOUSER, EX_SOFTWARE
-from amqp_broker.light_typing import Any
 
 USERS = "Users"
 NO_USER = Missing("/api/users/{0}", 'Error:\nUser "{0}" does not exist', EX_NOUSER)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from amqp_broker.cli.rabbitmq.command import NO_VHOST, Call, Command, Missing, Misuse, failed
 from amqp_broker.cli.rabbitmq.node_commands import nothing
 from amqp_broker.exit_codes import EX_DATAERR
-from amqp_broker.light_typing import Any
 
 VHOSTS = "Virtual hosts"
 QUEUE_TYPES = ("quorum", "stream", "classic")
