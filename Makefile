@@ -30,7 +30,7 @@ OF_THIRD = $(if $(THIRD),--third $(THIRD))
 COMPILED := .cache/compiled
 PYTEST = $(PY) -m pytest --numprocesses $(WORKERS) --dist loadscope $(if $(SEED),--shuffle $(SEED))
 
-.PHONY: help install run test-core compiled test-compiled test verify check coverage record bench compat fuzz mutants torture soak clean
+.PHONY: help install run test-core compiled test-compiled test verify check coverage record bench compat fuzz mutants torture soak release clean
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -140,6 +140,15 @@ torture: $(VENV)/.dev ## Kill the broker at random moments and look for losses (
 
 soak: $(VENV)/.dev ## Run applications for a long time and look for leaks (ARGS="--minutes 60")
 	$(PY) -m tests.soak $(ARGS)
+
+release: $(VENV)/.package ## Make a version of the unreleased changes: commit, tag, notes, sdist and wheel (VERSION=0.3.0)
+	@git diff --quiet HEAD || { echo "make: commit your changes first" >&2; exit 65; }
+	@rm -rf dist
+	$(PY) -m docs.release $(VERSION)
+	git commit --quiet --all --message "Release $(VERSION)"
+	git tag -a v$(VERSION) --file dist/notes.md --cleanup=verbatim
+	$(PY) -m build
+	$(PY) -m twine check --strict dist/*.whl dist/*.tar.gz
 
 clean: ## Remove all build products
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis .cache
