@@ -172,8 +172,8 @@ def lost_order(parted: Parted, *, is_by_tag: bool) -> list[Group]:
 def apart(groups: Sequence[Group], *, has_limit: bool = False) -> Iterator[Sequence[Group]]:
     """Yield deliveries in the portions in which they come back: those of one consumer after the other.
 
-    After each portion, its consumer takes again, and a queue drops what is too much and what has expired. Where that
-    may drop them, each delivery of basic.get, or that goes to the tail, is a portion. With a limit of the channel
+    After each portion, its consumer takes again, and a queue drops what is too much and what has expired. Each delivery
+    of basic.get is a portion, and, where a queue may drop them, each that goes to the tail. With a limit of the channel
     (`ChannelLimit`), all come back before a consumer takes again: the limiter of RabbitMQ is informed at the end.
     """
     is_limited = any(queue.limits_returns for queue in _queues_of(groups))
@@ -181,7 +181,7 @@ def apart(groups: Sequence[Group], *, has_limit: bool = False) -> Iterator[Seque
         yield groups
         return
     for consumer, deliveries in groups:
-        if is_limited and _is_alone(consumer):
+        if consumer is None or (is_limited and consumer.queue.returns_to_tail):
             for one in popping(deliveries):
                 yield [(consumer, deque([one]))]
         else:

@@ -73,10 +73,10 @@ def test_deliveries_of_one_consumer_come_back_all_at_once() -> None:
     assert [tags(portion) for portion in apart(settled_order(parted(held(one, one))))] == [[1, 2]]
 
 
-def test_deliveries_of_several_consumers_come_back_one_consumer_after_the_other() -> None:
+def test_deliveries_of_several_consumers_and_of_each_get_come_back_one_after_the_other() -> None:
     a, b = consumer("a"), consumer("b")
     groups = settled_order(parted(held(None, a, None, b, a)))
-    assert [tags(portion) for portion in apart(groups)] == [[1, 3], [2, 5], [4]]
+    assert [tags(portion) for portion in apart(groups)] == [[1], [3], [2, 5], [4]]
 
 
 @pytest.mark.parametrize("arguments", [{}, {"x-max-priority": 3}])
@@ -111,3 +111,22 @@ def test_a_full_consumer_keeps_its_turn_in_a_classic_queue_only(lab: Lab, kind: 
     assert (limited.bodies(), other.bodies()) == ([b"1", b"3"], [b"2", b"4"])
     limited.send(commands.Basic.Nack(0, multiple=True))
     assert limited.bodies() + other.bodies() == order
+
+
+@pytest.mark.parametrize("kind", ["classic", "quorum"])
+@pytest.mark.parametrize("settle", [commands.Basic.Recover(requeue=True), commands.Basic.Nack(0, multiple=True)])
+def test_a_waiting_consumer_takes_the_message_of_each_get_before_the_next_is_back(
+    lab: Lab, kind: str, settle: commands.Basic.Recover | commands.Basic.Nack
+) -> None:
+    getter, other, reader = lab.connect(), lab.connect(), lab.connect()
+    getter.declare("q", durable=True, arguments={"x-queue-type": kind})
+    getter.publish("q", b"1")
+    getter.publish("q", b"2")
+    other.send(commands.Basic.Get(queue="q"))
+    getter.send(commands.Basic.Get(queue="q"))
+    other.send(commands.Basic.Reject(1, requeue=True))
+    getter.send(commands.Basic.Get(queue="q"))
+    reader.consume("q", tag="c")
+    getter.send(settle)
+    lab.drain()
+    assert reader.bodies() == [b"2", b"1"]

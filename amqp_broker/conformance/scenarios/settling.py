@@ -196,6 +196,49 @@ def only_delivered_messages_are_redelivered(lab: Lab) -> None:
     channel.drain(q)
 
 
+def _with_two_pulled_in_reverse(lab: Lab, **arguments: str) -> tuple[Channel, str]:
+    """Return a channel that has got the second message of a queue before the first, and a waiting consumer's queue."""
+    q = lab.queue(durable=True, arguments=arguments)
+    lab.put(q, b"1", b"2")
+    channel, other = lab.channel(), lab.channel()
+    other.get(q)
+    channel.get(q)
+    other.reject(1)
+    lab.rest(q)
+    channel.get(q)
+    lab.channel().consume(q)
+    lab.rest(q)
+    return channel, q
+
+
+@scenario
+def messages_of_gets_that_recover_returns_come_one_after_the_other(lab: Lab) -> None:
+    channel, q = _with_two_pulled_in_reverse(lab)
+    channel.call(Basic.Recover, requeue=True)
+    lab.rest(q)
+
+
+@scenario
+def messages_of_gets_that_nack_returns_come_one_after_the_other(lab: Lab) -> None:
+    channel, q = _with_two_pulled_in_reverse(lab)
+    channel.nack(0, multiple=True)
+    lab.rest(q)
+
+
+@scenario
+def messages_of_gets_that_a_lost_channel_returns_come_in_their_order(lab: Lab) -> None:
+    channel, q = _with_two_pulled_in_reverse(lab)
+    channel.call(commands.Channel.Close, reply_code=200)
+    lab.rest(q)
+
+
+@scenario
+def messages_of_gets_return_to_a_quorum_queue_one_after_the_other(lab: Lab) -> None:
+    channel, q = _with_two_pulled_in_reverse(lab, **{"x-queue-type": "quorum"})
+    channel.call(Basic.Recover, requeue=True)
+    lab.rest(q)
+
+
 @scenario
 def a_consumer_keeps_its_turn_before_those_that_come_later(lab: Lab) -> None:
     connection = lab.connect()
