@@ -1,7 +1,7 @@
 """Make the files of a release: `python -m docs.release 0.3.0`.
 
-The unreleased changes of CHANGELOG.md get the version and the date, the package gets the version, and dist/notes.md has
-the changes for the release's page. `make release` commits, tags and builds it.
+The unreleased changes of CHANGELOG.md get the version and the date, the package gets the version, and a file beside the
+wheel has the changes for the release's page. `make release` commits, tags and builds it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def cut(changelog: str, version: str, date: str) -> str:
 
 
 def changes_of(changelog: str, title: str) -> str:
-    """Return the text of a section whose heading begins with a title, without the heading; "" if there is none."""
+    """Return the text below the heading of a section, "" if there is none."""
     found = re.search(rf"^## {re.escape(title)}\b.*\n((?:(?!## ).*\n?)*)", changelog, re.MULTILINE)
     return found[1].strip() if found else ""
 
