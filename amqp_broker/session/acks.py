@@ -51,7 +51,7 @@ def ack_up_to(channel: Channel, tag: int) -> bool:
 def _acking(channel: Channel, taken: Taken) -> Steps[None]:
     groups = yield from by_consumer(channel.session.broker, taken)
     # Deliveries are freed as they are acked.
-    del taken
+    taken = ()
     for portion in portions(groups.items()):
         _ack_all(channel, portion)
         channel.session.broker.work += ACK_WORK * len(portion)
@@ -63,7 +63,7 @@ def acking_by_consumer(channel: Channel, taken: Taken) -> Steps[None]:
     broker = channel.session.broker
     groups = settled_order((yield from by_consumer(broker, taken)))
     # Deliveries are freed as they are acked.
-    del taken
+    taken = ()
     for portion in portions(groups):
         for _, delivery in portion:
             channel.finish(delivery)

@@ -47,7 +47,7 @@ def settling(channel: Channel, taken: Taken, *, requeue: bool, has_failed: bool)
     broker = channel.session.broker
     groups = settled_order((yield from by_consumer(broker, taken)))
     # Deliveries are freed as they are settled.
-    del taken
+    taken = ()
 
     def give_back(portion: Deliveries) -> Iterable[Queue]:
         return channel.give_back(portion, has_failed)
@@ -74,11 +74,11 @@ def coming_back(broker: Broker, channels: Iterable[Taken]) -> Steps[None]:
             queue.serve_returned()
 
     left = deque(filter(None, channels))
-    del channels
+    channels = ()
     for taken in popping(left):
         parted = yield from by_consumer(broker, taken)
         # Deliveries are freed as they come back.
-        del taken
+        taken = ()
         groups = lost_order(parted, is_by_tag=broker.profile.returns_by_tag)
         yield from returning(broker, groups, give_back, serve)
 
