@@ -197,7 +197,7 @@ def only_delivered_messages_are_redelivered(lab: Lab) -> None:
 
 
 def _with_two_pulled_in_reverse(lab: Lab, **arguments: str) -> tuple[Channel, str]:
-    """Return a channel that has got the second of two messages first, and their queue, which has a consumer."""
+    """Return a channel that has got two messages in reverse, and their queue, which has a consumer."""
     q = lab.queue(durable=True, arguments=arguments)
     lab.put(q, b"1", b"2")
     channel, other = lab.channel(), lab.channel()
