@@ -118,7 +118,7 @@ def test_the_number_of_the_process_is_in_a_file_where_rabbitmqctl_waits_for_it(t
 @pytest.mark.parametrize(("word", "kept"), [("amqp_broker", True), ("another-program", False)])
 def test_the_file_of_another_node_that_runs_is_kept(tmp_path: Path, word: str, kept: bool) -> None:
     file = tmp_path / "pid"
-    command = [sys.executable, "-c", "import sys; print(); sys.stdin.read()", word]
+    command = [sys.executable, "-c", "import sys; print(flush=True); sys.stdin.read()", word]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
         # Its command is known once it has started.
         assert other.stdout is not None
