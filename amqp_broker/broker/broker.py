@@ -152,7 +152,7 @@ class Broker:
         """Raise or clear the alarm of a resource; while any is on, connections that publish are blocked."""
         if is_on is (resource in self.alarms):
             return
-        (self.alarms.add if is_on else self.alarms.discard)(resource)
+        self.alarms ^= {resource}
         self.events.emit("alarm.set" if is_on else "alarm.cleared", node=self.node, source=resource)
         self.do_in_batches(self._following_alarms())
 
