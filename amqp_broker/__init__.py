@@ -8,4 +8,4 @@ Read `broker/` first.
 # By it, the programs notice that the package `amqp-broker` of the package index has replaced this file.
 DISTRIBUTION = "amqp-minibroker"
 # pyproject.toml takes it from here: to look it up in the installed package would delay the first client by 30 ms.
-__version__ = "0.1.0"
+__version__ = "0.2.0"

@@ -18,6 +18,8 @@ PACKAGE = ROOT / "amqp_broker"
 
 ARCHITECTURE_WORDS_MAX = 2500
 CHANGELOG_LINES_MAX = 60
+# Characters of a change, without the addresses of its links.
+CHANGE_LENGTH_MAX = 140
 BEHAVIOURS_MIN = 20
 
 
@@ -132,17 +134,23 @@ def test_a_behaviour_is_where_the_table_says(behaviour: str, path: str, name: st
     assert name in names_in(path), f"docs/development/where.md, {behaviour}"
 
 
-def test_the_changelog_begins_with_unreleased_changes() -> None:
-    assert re.findall(r"^## (.*)$", text_of("CHANGELOG.md"), re.MULTILINE)[:2] == ["Unreleased", "0.1.0"]
+def test_the_changelog_begins_with_unreleased_changes_and_those_of_the_version() -> None:
+    unreleased, version, *_ = re.findall(r"^## (.*)$", text_of("CHANGELOG.md"), re.MULTILINE)
+    assert unreleased == "Unreleased"
+    assert re.fullmatch(rf"{re.escape(__version__)} - \d{{4}}-\d\d-\d\d", version)
+
+
+def test_a_change_since_the_first_version_is_one_line() -> None:
+    later = text_of("CHANGELOG.md").partition("\n## Unreleased\n")[2].partition("\n## 0.1.0\n")[0]
+    lines = [line for line in later.splitlines() if line and not line.startswith("#")]
+    # The paragraphs between groups of changes are one line, too.
+    assert [line for line in lines if not re.match(r"- |[A-Z].*:$", line)] == []
+    assert [line for line in lines if len(re.sub(r"\]\([^)]*\)", "", line)) > CHANGE_LENGTH_MAX] == []
 
 
 def test_the_first_version_of_the_changelog_is_short() -> None:
     section = text_of("CHANGELOG.md").partition("\n## 0.1.0\n")[2].partition("\n## ")[0]
     assert 0 < len(section.splitlines()) <= CHANGELOG_LINES_MAX
-
-
-def test_the_version_has_a_section_in_the_changelog() -> None:
-    assert f"\n## {__version__}\n" in text_of("CHANGELOG.md")
 
 
 def test_the_options_that_security_names_exist() -> None:
