@@ -86,9 +86,9 @@ verify: $(VENV)/.bench $(VENV)/.package $(VENV)/.fuzz ## Run all other tests: Ra
 	$(PY) -m compat.matrix $(OF_THIRD)
 	@$(PY) -m compat.oracles >/dev/null
 
-coverage: $(VENV)/.dev ## Measure branch coverage of the core, and fail if it has fallen
-	@HYPOTHESIS_PROFILE=quick $(PYTEST) -m "not verify" --cov --cov-report= --cov-fail-under=0 \
-		tests/broker tests/lab tests/session tests/store
+coverage: WORKERS = 2
+coverage: $(VENV)/.dev ## Run the tests of the core, measure their branch coverage, and fail if it has fallen
+	@HYPOTHESIS_PROFILE=quick $(PYTEST) -m "not verify" --cov --cov-report= --cov-fail-under=0 $(CORE)
 	@for name in broker lab session store; do printf '%-8s %s %%\n' $$name \
 		$$($(PY) -m coverage report --format=total --fail-under=0 --include="amqp_broker/$$name/*"); done
 	@$(PY) -m coverage report
