@@ -71,9 +71,7 @@ LONG = (*SPARK, "compat/oracle/test_records.py", "compat/oracle/", "tests/docs/t
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--shuffle", type=int, metavar="SEED", help="run files, and tests in each, in this random order")
-    parser.addoption(
-        "--third", type=int, choices=range(3), help="run a third of the tests: one of each three, in turn"
-    )
+    parser.addoption("--third", type=int, choices=range(3), help="run a third of the tests: one of each three, in turn")
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

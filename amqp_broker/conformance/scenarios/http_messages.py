@@ -93,6 +93,15 @@ def a_get_settles_messages_in_its_mode(lab: Lab) -> None:
 
 
 @http_scenario
+def messages_come_back_to_a_quorum_queue_as_the_mode_says(lab: Lab) -> None:
+    for mode in ("ack_requeue_true", "reject_requeue_true"):
+        q = lab.queue(mode, durable=True, arguments={"x-queue-type": "quorum"})
+        lab.put(q, *(b"%d" % number for number in range(1, 13)))
+        _get(lab, q, mode, 11)
+        lab.channel().drain(q)
+
+
+@http_scenario
 def a_rejected_message_is_dead_lettered(lab: Lab) -> None:
     dead = lab.queue("dead", durable=True)
     arguments = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": dead}

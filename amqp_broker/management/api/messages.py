@@ -49,6 +49,8 @@ ACK_MODES: Final[dict[str, bool | None]] = {
 }
 # An answer ends with the message that goes beyond this many octets; the next request continues there.
 ANSWER_BYTES_MAX: Final = 64 * 1024 * 1024
+# Messages that come back in one step.
+RETURNED_MAX: Final = 1024
 
 
 # Shapes of bodies
@@ -271,6 +273,8 @@ def _get(vhost: VHost, connection: Peer, queue: Queue, options: GetOptions) -> S
             if requeue is not None:
                 taken.append((position, message))
             yield
+        if options.ackmode == "ack_requeue_true" and vhost.broker.profile.release < (4, 0):
+            yield from _return_as_lost(vhost, connection, queue, taken)
         while taken:
             _settle(vhost, connection, queue, *taken.popleft(), options.ackmode)
             yield
@@ -318,6 +322,28 @@ def _settle(vhost: VHost, connection: Peer, queue: Queue, position: int, message
         queue.serve_returned()
     else:
         queue.reject(position, message)
+
+
+def _return_as_lost(vhost: VHost, connection: Peer, queue: Queue, taken: deque[tuple[int, Message]]) -> Steps[None]:
+    """Return messages as the end of a channel does: before 4.0, RabbitMQ leaves them to that.
+
+    They come back by the text of their delivery tags, 10 before 9, and are delivered when all are back.
+    """
+    by_tag = [message for _, message in sorted(enumerate(taken, 1), key=lambda numbered: str(numbered[0]))]
+    taken.clear()
+    taken.extend(by_tag)
+    queue.hold()
+    try:
+        while taken:
+            portion = [taken.popleft() for _ in range(min(RETURNED_MAX, len(taken)))]
+            if vhost.trace is not None:
+                for _, message in portion:
+                    vhost.trace.nacked(queue, message, True, connection, 1)
+            queue.requeue_all(portion, has_failed=True, is_lost=True)
+            yield
+    finally:
+        queue.end_hold()
+        queue.serve_returned()
 
 
 @endpoints.on("DELETE /api/queues/{vhost}/{queue}/contents", tag=MANAGEMENT)

@@ -306,6 +306,45 @@ def test_a_consumer_that_came_meanwhile_takes_each_requeued_message_in_order(des
     assert collector.bodies == [b"one", b"two", b"three"]
 
 
+def test_before_4_0_requeued_messages_come_back_as_those_of_a_lost_channel() -> None:
+    desk = Desk(compat="3.13")
+    queue = declare(desk, queue_type="quorum")
+    push(queue, *(b"%d" % number for number in range(1, 13)))
+    get(desk, "ack_requeue_true", 11)
+    assert [message.body for message in queue.messages()] == [
+        b"1",
+        b"10",
+        b"11",
+        *(b"%d" % n for n in range(2, 10)),
+        b"12",
+    ]
+    collector = CollectingConsumer(queue).start()
+    assert [delivery.redelivered for delivery in collector.taken] == [True] * 11 + [False]
+
+
+def test_before_4_0_messages_that_the_api_rejects_go_behind_all_others() -> None:
+    desk = Desk(compat="3.13")
+    queue = declare(desk, queue_type="quorum")
+    push(queue, b"one", b"two", b"three")
+    get(desk, "reject_requeue_true", 2)
+    assert [message.body for message in queue.messages()] == [b"three", b"one", b"two"]
+
+
+def test_a_consumer_waits_until_all_messages_of_the_api_are_back_before_4_0() -> None:
+    desk = Desk(compat="3.13")
+    queue = declare(desk)
+    push(queue, b"one", b"two", b"three")
+    steps = getting(desk, "ack_requeue_true")
+    for _ in range(3):
+        next(steps)
+    collector = CollectingConsumer(queue).start()
+    next(steps)
+    assert collector.bodies == []
+    steps.close()
+    assert collector.bodies == [b"one", b"two", b"three"]
+    assert not queue.holds
+
+
 def test_messages_that_arrive_meanwhile_are_not_got(desk: Desk) -> None:
     queue = declare(desk)
     push(queue, b"one", b"two")
