@@ -23,7 +23,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 COMMON = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 REPEATABLE = settings(COMMON, derandomize=True, database=None)
 settings.register_profile("repeatable", REPEATABLE)
-settings.register_profile("quick", REPEATABLE, max_examples=20, stateful_step_count=20)
+settings.register_profile("quick", REPEATABLE, max_examples=10, stateful_step_count=20)
 settings.register_profile("explore", COMMON, max_examples=2000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 
