@@ -18,7 +18,7 @@ from amqp_broker.broker.broker import Broker
 from amqp_broker.broker.observe.events import INTERNAL_USER
 from amqp_broker.broker.portions import Steps, Work
 from amqp_broker.management.api_sections import all_endpoints
-from amqp_broker.management.http import browsers, negotiation
+from amqp_broker.management.http import cross_site, negotiation
 from amqp_broker.management.http.answers import Answer, Deferred, Refusal, Streamed, bad_request, not_found, refusal_of
 from amqp_broker.management.http.auth import PUBLIC, login
 from amqp_broker.management.http.bodies import BODY_BYTES_MAX, FORM_BYTES_MAX, BrokenBody, ClientLeft, read_body
@@ -146,11 +146,11 @@ class Management:
 
     def _check_browser(self, given: web.Request, headers: dict[str, str]) -> None:
         """Raise Refusal for a request that a browser has sent for another site."""
-        browsers.check_site(headers)
+        cross_site.check_site(headers)
         address = given.transport.get_extra_info("sockname") if given.transport is not None else None
-        browsers.check_host(headers, str(address[0]) if address else "", self._hosts)
+        cross_site.check_host(headers, str(address[0]) if address else "", self._hosts)
         if given.can_read_body and given.method not in ("GET", "HEAD", "OPTIONS"):
-            browsers.check_type(headers)
+            cross_site.check_type(headers)
 
     def _user_of(self, given: web.Request, endpoint: Endpoint) -> User:
         if self.is_local:

@@ -14,7 +14,7 @@ from amqp_broker.store import address_space
 from amqp_broker.store.environment import DATA_FILE, Environment, StoreUnusable
 from amqp_broker.store.flusher import Flusher
 from amqp_broker.store.journal import LmdbJournal
-from amqp_broker.store.mapping import Mapping
+from amqp_broker.store.page_cache import Mapping
 from amqp_broker.store.writer import Writer
 
 logger = logging.getLogger("amqp_broker.store")

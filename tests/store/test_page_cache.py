@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from amqp_broker.store.environment import DATA_FILE, Environment
-from amqp_broker.store.mapping import MAPPED_BYTES_MAX, Mapping, areas_of, mapped_bytes
+from amqp_broker.store.page_cache import MAPPED_BYTES_MAX, Mapping, areas_of, mapped_bytes
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only there it is done")
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from amqp_broker.management.http.answers import Refusal
-from amqp_broker.management.http.browsers import check_host, check_site, check_type
+from amqp_broker.management.http.cross_site import check_host, check_site, check_type
 from tests.running import RunningServer
 
 JSON = "application/json"
