@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from amqp_broker.amqp.errors import PreconditionFailed
@@ -16,7 +16,7 @@ from amqp_broker.session.acks import ack_up_to, acking_by_consumer, take_all, ta
 from amqp_broker.session.channel_limit import ChannelLimit
 from amqp_broker.session.confirms import send_confirms
 from amqp_broker.session.late_deliveries import settle_late
-from amqp_broker.session.returning import REJECT_WORK, SETTLED_MAX, coming_back, requeue_all, settling
+from amqp_broker.session.returning import REJECT_WORK, SETTLED_MAX, coming_back, give_up, requeue_all, settling
 
 if TYPE_CHECKING:
     from amqp_broker.amqp.content import ContentAssembly
@@ -105,9 +105,11 @@ class Channel(ClientChannel):
         message = Message(route.address, content, self.number, traits.is_persistent)
         if route.only_queue is not None and traits.expiration_ms is None:
             route.only_queue.push(message)
+            if not route.is_narrow:
+                self.session.spend(1)
         else:
             route.push(message, traits.expiration_ms)
-            if route.only_queue is None:
+            if not route.is_narrow:
                 self.spend(len(route.queues), content)
         if self.mode and self.publish_count == self.scheduled_count:
             self.gate.confirming.append(self)
@@ -124,7 +126,7 @@ class Channel(ClientChannel):
         assert isinstance(recorder, Recorder)
         message = recorder.publish(route, self, content, traits.is_persistent)
         route.push(message, traits.expiration_ms)
-        if route.only_queue is None:
+        if not route.is_narrow:
             self.spend(len(route.queues), content)
         if self.mode and self.publish_count == self.scheduled_count:
             self.gate.confirming.append(self)
@@ -208,7 +210,7 @@ class Channel(ClientChannel):
 
     def settle_rejected(self, deliveries: Taken, requeue: bool, has_failed: bool = False) -> None:
         """Requeue deliveries, or drop or dead-letter them. The session reads on when that is done."""
-        if len(deliveries) > SETTLED_MAX:
+        if len(deliveries) > (SETTLED_MAX if requeue else 1):
             self.session.work(settling(self, deliveries, requeue=requeue, has_failed=has_failed))
             return
         with self.session.broker.dead_letters_held():
@@ -217,21 +219,12 @@ class Channel(ClientChannel):
             elif requeue:
                 self.serve_returned(self.give_back([*deliveries], has_failed))
             else:
-                self.give_up([*deliveries], has_failed)
+                give_up(self, deque(deliveries), has_failed=has_failed)
         self.session.spend(REJECT_WORK)
-
-    def give_up(self, deliveries: list[tuple[int, Delivery]], has_failed: bool) -> None:
-        """Drop or dead-letter rejected deliveries."""
-        self._count_rejected(deliveries, False)
-        for _, (queue, _, position, message) in deliveries:
-            if has_failed:
-                queue.note_failure(position)
-            queue.reject(position, message)
-        self.release_prefetch(deliveries)
 
     def give_back(self, deliveries: list[tuple[int, Delivery]], has_failed: bool = False) -> Iterable[Queue]:
         """Requeue deliveries; return their queues, which are not served yet."""
-        self._count_rejected(deliveries, True)
+        self.count_rejected(deliveries, True)
         queues = requeue_all(deliveries, has_failed=has_failed, is_lost=False)
         self.release_prefetch(deliveries)
         return queues
@@ -243,7 +236,7 @@ class Channel(ClientChannel):
         for queue in queues:
             queue.serve_returned()
 
-    def _count_rejected(self, deliveries: list[tuple[int, Delivery]], requeue: bool) -> None:
+    def count_rejected(self, deliveries: Sequence[tuple[int, Delivery]], requeue: bool) -> None:
         if self.vhost.trace is not None:
             for _, (queue, _, _, message) in deliveries:
                 self.vhost.trace.nacked(queue, message, requeue, self.session, self.number)

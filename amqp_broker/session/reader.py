@@ -256,7 +256,7 @@ class FrameReader:
                         continue
                     sorter = traits.sorter
                     channel.publish(route, content if sorter is None else sorter.sort(content), traits)
-                    is_narrow = route.only_queue is not None
+                    is_narrow = route.is_narrow
                     if not is_narrow and session.is_working:
                         self._needed_bytes = HELD_BYTES
                         return at

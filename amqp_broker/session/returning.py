@@ -57,10 +57,26 @@ def settling(channel: Channel, taken: Taken, *, requeue: bool, has_failed: bool)
             yield from returning(broker, together, give_back, channel.serve_returned)
         return
     for portion in portions(groups):
-        with broker.dead_letters_held():
-            channel.give_up(portion, has_failed)
-        broker.work += REJECT_WORK * len(portion)
-        yield
+        left = deque(portion)
+        while left:
+            with broker.dead_letters_held():
+                give_up(channel, left, has_failed=has_failed)
+            yield
+
+
+def give_up(channel: Channel, deliveries: deque[tuple[int, Delivery]], *, has_failed: bool) -> None:
+    """Drop or dead-letter rejected deliveries, as far as this turn has time; take those out, one at least."""
+    broker = channel.session.broker
+    given_up: Deliveries = []
+    while deliveries and not (given_up and broker.work >= WORK_MAX):
+        given_up.append(deliveries.popleft())
+        channel.count_rejected(given_up[-1:], False)
+        queue, _, position, message = given_up[-1][1]
+        if has_failed:
+            queue.note_failure(position)
+        queue.reject(position, message)
+        broker.work += REJECT_WORK
+    channel.release_prefetch(given_up)
 
 
 def coming_back(broker: Broker, channels: Iterable[Taken]) -> Steps[None]:

@@ -45,6 +45,16 @@ class Transaction:
         """Return the deliveries that the commit will settle, with their tags."""
         return [*self.acks, *[delivery for _, deliveries in self.rejects for delivery in deliveries]]
 
+    @property
+    def is_long(self) -> bool:
+        """True if the commit is done in portions: its parts are many, or may have many targets."""
+        rejected_count = sum(len(deliveries) for _, deliveries in self.rejects)
+        return (
+            len(self.publishes) + len(self.acks) + rejected_count > COMMITTED_MAX
+            or sum(len(queues) for _, _, queues, _ in self.publishes) > COMMITTED_MAX
+            or sum(len(deliveries) for (requeue, _), deliveries in self.rejects if not requeue) > 1
+        )
+
     def tags(self) -> list[int]:
         """Return the delivery tags that the commit will settle, those of duplicates among them."""
         return [*[tag for tag, _ in self.settled()], *self.duplicates]
@@ -76,8 +86,7 @@ def commit(channel: Channel, method: commands.Tx.Commit) -> Steps[None] | None:
     transaction = _transaction(channel)
     # The new transaction begins first, so that it contains what happens during the commit.
     channel.transaction = Transaction()
-    rejected_count = sum(len(deliveries) for _, deliveries in transaction.rejects)
-    if len(transaction.publishes) + len(transaction.acks) + rejected_count > COMMITTED_MAX:
+    if transaction.is_long:
         return _commit_in_portions(channel, transaction)
     with channel.session.broker.dead_letters_held():
         is_complete = finished(_committing(channel, transaction))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Final
 
@@ -39,6 +40,8 @@ class GivingUpQueue(Queue):
         self.drops_once = False
         # Those that were taken to be given up in reverse.
         self._dropped: list[tuple[Message, int]] = []
+        # Those that were to be given up in a turn that had no more time. The journal has them.
+        self._late: deque[tuple[int, Message, str]] = deque()
 
     @abstractmethod
     def _is_due(self, reason: str) -> bool:
@@ -75,14 +78,13 @@ class GivingUpQueue(Queue):
                 self._dropped.append(self._take_to_give_up())
                 broker.work += GIVE_UP_WORK
         while broker.work < WORK_MAX:
-            batch = list(islice(dying, DYING_MAX))
-            if not batch:
-                return
-            if len(batch) == 1 or self.settings.dead_letter_exchange is None:
-                self._discard_all(batch, reason)
+            if self.settings.dead_letter_exchange is None:
+                count = self._discard_all(list(islice(dying, DYING_MAX)), reason)
             else:
                 with broker.dead_letters_held(serves_freed=False):
-                    self._discard_all(batch, reason)
+                    count = self._discard_all(self._while_time(dying), reason)
+            if not count:
+                return
         if not self.giving_up and (self._is_due(reason) or self._dropped):
             self.giving_up = reason
             self.hold()
@@ -92,11 +94,40 @@ class GivingUpQueue(Queue):
         """Give up two messages for one that comes, so that no publisher brings more than the queue gives up."""
         self._discard_all(list(islice(self._dying(self.giving_up), 2)), self.giving_up)
 
-    def _discard_all(self, taken: Sequence[tuple[Message, int]], reason: str) -> None:
-        self.vhost.broker.work += GIVE_UP_WORK * len(taken)
+    def _while_time(self, dying: Iterator[tuple[Message, int]]) -> Iterator[tuple[Message, int]]:
+        """Take those that a turn has time for; each may have many targets."""
+        for one in islice(dying, DYING_MAX):
+            yield one
+            if self.vhost.broker.work >= WORK_MAX:
+                return
+
+    def _discard_all(self, taken: Iterable[tuple[Message, int]], reason: str) -> int:
+        """Give up messages, and return their number."""
+        count = 0
         for message, position in taken:
+            count += 1
+            self.vhost.broker.work += GIVE_UP_WORK
             if not message.is_damaged:
                 self._discard(position, message, reason)
+        return count
+
+    def _discard_in_time(self, position: int, message: Message, reason: str) -> None:
+        """Give up a message that has come back, in a later turn if this one has no more time."""
+        if not self._late and self.vhost.broker.work < WORK_MAX:
+            self._discard(position, message, reason)
+            return
+        self._late.append((position, message, reason))
+        if len(self._late) == 1:
+            self.vhost.broker.undrained.append(self._discard_late)
+
+    def _discard_late(self) -> None:
+        broker = self.vhost.broker
+        with broker.dead_letters_held(serves_freed=False):
+            while self._late and broker.work < WORK_MAX:
+                broker.work += GIVE_UP_WORK
+                self._discard(*self._late.popleft())
+        if self._late:
+            broker.undrained.append(self._discard_late)
 
     def _drain_next_batch(self) -> None:
         self.is_undrained = False

@@ -268,7 +268,7 @@ class QuorumQueue(BacklogQueue[QuorumBacklog]):
             return self._put_back(position, message, to_tail=self.returns_to_tail and not is_lost)
         self.note_change()
         self.unacked_count -= 1
-        self._discard(position, message, DELIVERY_LIMIT)
+        self._discard_in_time(position, message, DELIVERY_LIMIT)
         return position
 
     def _put_back(self, position: int, message: Message, *, to_tail: bool) -> int:

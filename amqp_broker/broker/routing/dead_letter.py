@@ -11,7 +11,7 @@ import copy
 from collections import deque
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from amqp_broker.amqp import fields
 from amqp_broker.amqp.message import Address, Message, Properties, SpecialMessage, failures_of, with_property_list
@@ -83,22 +83,24 @@ class DeadForms:
         self.long.clear()
 
 
-def dead_letter(
-    vhost: VHost,
-    queue: Queue,
-    message: Message,
-    reason: str,
-    died_at_ms: int,
-    taken_by: Collection[str] = (),
-) -> tuple[list[str], bool]:
-    """Publish a message that `queue` gives up to its dead-letter exchange, if that exists.
+class DeadLetter(NamedTuple):
+    """A message that `queue` has given up, as `former`, and its targets."""
 
-    Queues of the names in `taken_by` have it already. Return the names of those that have taken it now, and whether no
-    target lacks it.
+    queue: Queue
+    former: Message
+    reason: str
+    dead: Message
+    targets: list[Queue]
+
+
+def dead_letter(vhost: VHost, queue: Queue, message: Message, reason: str, died_at_ms: int) -> DeadLetter | None:
+    """Return the dead letter of a message that `queue` gives up; None if its dead-letter exchange does not exist.
+
+    Finding its targets counts as work of this turn.
     """
     exchange = vhost.exchanges.get(queue.settings.dead_letter_exchange or "")
     if queue.settings.dead_letter_exchange is None or exchange is None:
-        return [], False
+        return None
     form = _dead_form(vhost, queue, exchange, message, reason, died_at_ms // 1000)
     content = with_property_list(message.content, form.property_list)
     dead: Message = SpecialMessage(
@@ -116,14 +118,32 @@ def dead_letter(
         dead = vhost.trace.numbered(dead, message)
     targets = form.targets
     if targets is None:
-        routed, by_message = vhost.route(exchange, form.keys, form.headers, dead)
-        targets = [target for target in routed if not is_cycle(target.name, form.headers["x-death"])]
+        targets, by_message = _find_targets(vhost, exchange, form, dead)
         if not by_message:
             form.targets = targets
+    return DeadLetter(queue, message, reason, dead, targets)
+
+
+def _find_targets(vhost: VHost, exchange: Exchange, form: DeadForm, dead: Message) -> tuple[list[Queue], bool]:
+    broker = vhost.broker
+    counted, broker.routing_work = broker.routing_work, 0
+    routed, by_message = vhost.route(exchange, form.keys, form.headers, dead)
+    broker.work += broker.routing_work
+    broker.routing_work = counted
+    return [target for target in routed if not is_cycle(target.name, form.headers["x-death"])], by_message
+
+
+def push(vhost: VHost, letter: DeadLetter, taken_by: Collection[str] = ()) -> tuple[list[str], bool]:
+    """Push a dead letter to its targets.
+
+    Queues of the names in `taken_by` have it already. Return the names of those that have taken it now, and whether no
+    target lacks it.
+    """
+    queue, former, reason, dead, targets = letter
     if taken_by:
         targets = [target for target in targets if target.name not in taken_by]
     if vhost.trace is not None:
-        vhost.trace.dead_lettered(queue, message, dead, reason, targets)
+        vhost.trace.dead_lettered(queue, former, dead, reason, targets)
     publisher = queue.publisher if queue.dead_letters_at_least_once else None
     accepted = [target.name for target in targets if target.accept(dead, publisher)]
     is_done = len(accepted) == len(targets) and bool(accepted or taken_by)

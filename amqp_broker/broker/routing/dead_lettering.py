@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from amqp_broker.broker.portions import COPIED_BYTES, DEAD_LETTER_WORK, WORK_MAX
 from amqp_broker.broker.queues.kept_dead_letters import RETRY_MS
-from amqp_broker.broker.routing.dead_letter import dead_letter
+from amqp_broker.broker.routing.dead_letter import dead_letter, push
 
 if TYPE_CHECKING:
     from amqp_broker.amqp.message import Message
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from amqp_broker.broker.portions import Steps
     from amqp_broker.broker.queues.kept_dead_letters import KeptDeadLetter
     from amqp_broker.broker.queues.queue import Queue
+    from amqp_broker.broker.routing.dead_letter import DeadLetter
 
 
 class DeadLettering:
@@ -31,7 +32,7 @@ class DeadLettering:
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
-        self._waiting: deque[tuple[Queue, Message, str, KeptDeadLetter | None]] = deque()
+        self._waiting: deque[tuple[Queue, DeadLetter | None, KeptDeadLetter | None]] = deque()
         # Those that were refused, and wait for the next turn; and how many have waited so far.
         self._refused: deque[tuple[Queue, Message, str]] = deque()
         self.interruptions = 0
@@ -47,9 +48,16 @@ class DeadLettering:
         if is_refused and (self._refused or self._broker.work >= WORK_MAX):
             self._interrupt(queue, message, reason)
             return
-        # It counts now, so that no more die in a turn than can be routed in it.
-        self._broker.work += DEAD_LETTER_WORK + len(message.content) // COPIED_BYTES
-        self._waiting.append((queue, message, reason, kept))
+        # It and its targets count now, so that no more die in a turn than can be routed in it.
+        broker = self._broker
+        died_at_ms = broker.now if kept is None else kept.died_at_ms
+        letter = dead_letter(broker.vhosts[queue.vhost.name], queue, message, reason, died_at_ms)
+        broker.work += DEAD_LETTER_WORK + len(message.content) // COPIED_BYTES
+        if letter is not None:
+            broker.work += len(letter.targets)
+        elif kept is None:
+            return
+        self._waiting.append((queue, letter, kept))
         if not self._is_held:
             self._is_held = True
             self._route_all()
@@ -100,13 +108,14 @@ class DeadLettering:
         finally:
             self._is_held = self.is_routing = False
 
-    def _route(self, queue: Queue, message: Message, reason: str, kept: KeptDeadLetter | None) -> None:
+    def _route(self, queue: Queue, letter: DeadLetter | None, kept: KeptDeadLetter | None) -> None:
         broker = self._broker
         vhost = broker.vhosts[queue.vhost.name]
         if kept is None:
-            dead_letter(vhost, queue, message, reason, broker.now)
+            assert letter is not None
+            push(vhost, letter)
             return
-        taken_by, is_done = dead_letter(vhost, queue, message, reason, kept.died_at_ms, kept.taken_by)
+        taken_by, is_done = ([], False) if letter is None else push(vhost, letter, kept.taken_by)
         kept.taken_by = {*kept.taken_by, *taken_by}
         kept.retry_at_ms = broker.now + RETRY_MS
         kept.on_routed(kept, is_done)

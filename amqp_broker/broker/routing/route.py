@@ -15,8 +15,9 @@ class Route:
 
     `is_plain` means that only the queues matter: no exchange needs more than the key, no publisher waits for a return
     if there are no queues, and no queue can refuse. `count` is the number of messages that `VHostCounts.collect` has
-    not counted yet. `only_queue` is the queue if there is only one. `is_recorded` means that a recorder is to learn of
-    each publish. `holds_dead_letters` means that dead letters of one queue wait until all have the message.
+    not counted yet. `only_queue` is the queue if there is only one, and `is_narrow` means that it has no dead letters,
+    each of which may have many targets. `is_recorded` means that a recorder is to learn of each publish.
+    `holds_dead_letters` means that dead letters of one queue wait until all have the message.
     """
 
     __slots__ = (
@@ -24,6 +25,7 @@ class Route:
         "count",
         "exchange",
         "holds_dead_letters",
+        "is_narrow",
         "is_plain",
         "is_recorded",
         "mandatory",
@@ -44,13 +46,13 @@ class Route:
         self.exchange = exchange
         self.mandatory = mandatory
         self.queues = queues
-        self.only_queue = queues[0] if len(queues) == 1 else None
         self.is_plain = is_plain
         self.is_recorded = is_recorded
         self.count = 0
-        self.holds_dead_letters = len(queues) > 1 and any(
-            queue.settings.dead_letter_exchange is not None for queue in queues
-        )
+        has_dead_letters = any(queue.settings.dead_letter_exchange is not None for queue in queues)
+        self.only_queue = queues[0] if len(queues) == 1 else None
+        self.is_narrow = len(queues) == 1 and not has_dead_letters
+        self.holds_dead_letters = len(queues) > 1 and has_dead_letters
 
     def push(self, message: Message, expiration_ms: int | None) -> None:
         """Push a message to its queues; the route is plain."""
