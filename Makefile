@@ -19,7 +19,7 @@ endif
 
 .DEFAULT_GOAL := help
 # Tests to run in a loop: they start no process, use no client and wait for nothing.
-CORE := tests/amqp tests/broker tests/lab tests/settings tests/session tests/store $(wildcard tests/test_*.py)
+CORE := tests/amqp tests/broker tests/settings tests/session tests/store $(wildcard tests/test_*.py)
 # The packages of a wheel: their types must be right on each platform.
 SHIPPED := amqp_broker pyspark_amqp amqp_minibroker.py
 # A number that fixes the random order of the tests.
@@ -89,7 +89,7 @@ verify: $(VENV)/.bench $(VENV)/.package $(VENV)/.fuzz ## Run all other tests: Ra
 coverage: WORKERS = 2
 coverage: $(VENV)/.dev ## Run the tests of the core, measure their branch coverage, and fail if it has fallen
 	@HYPOTHESIS_PROFILE=quick $(PYTEST) -m "not verify" --cov --cov-report= --cov-fail-under=0 $(CORE)
-	@for name in broker lab session store; do printf '%-8s %s %%\n' $$name \
+	@for name in broker session store; do printf '%-8s %s %%\n' $$name \
 		$$($(PY) -m coverage report --format=total --fail-under=0 --include="amqp_broker/$$name/*"); done
 	@$(PY) -m coverage report
 

@@ -34,8 +34,8 @@ NEEDED = ["mypy==2.4.1", "pamqp>=4.0"]
 # Folders and modules of amqp_broker. A message should not leave them between its socket and its consumer's.
 COMPILED = {
     "amqp": "content frames header_sorter message property_list property_shapes stamped_message",
-    "broker": "counters history peer portions timers",
-    "broker/clients": "channel_counts client_channel client_connection awaiting_login",
+    "broker/clients": "channel_counts client_channel client_connection awaiting_login peer",
+    "broker/counting": "counters history",
     "broker/durability": "chunk damaged journal overflow_buffer paged_buffer stream_log",
     "broker/observe": "message_trace record recorder",
     "broker/queues": (
@@ -44,6 +44,7 @@ COMPILED = {
         "return_counts statistics stream unused_expiry"
     ),
     "broker/routing": "destinations route vhost_counts",
+    "broker/scheduling": "portions timers",
     "server": "clock committing flush_cycle transport",
     "session": (
         "acks basic_publish channel channel_limit commit_gate confirms consuming delivery_deadlines dispatch "
@@ -77,6 +78,7 @@ LEFT_OUT = {
     "broker": "vhosts, users, and what else does not see each message",
     "broker/admin": "it does not see messages",
     "broker/exchanges": "they are dataclasses with abstract bases; a cached route does not call them",
+    "broker/lab": "it works while a fault rule or advice is on",
     "broker/observe": "it works while somebody looks",
     "broker/operations": "they are rare",
     "server": "they see connections, not messages",

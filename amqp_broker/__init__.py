@@ -1,8 +1,8 @@
 """amqp-broker: an AMQP 0-9-1 broker that RabbitMQ's clients cannot tell from RabbitMQ.
 
-Each package has a docstring that says what it holds and which file to read first. `broker/`, `session/`, `shovel/` and
-`lab/` decide and do no input or output; `server/`, `store/` and `management/` connect them to sockets, disk and HTTP.
-Read `broker/` first.
+Each package has a docstring that says what it holds and which file to read first. `broker/`, `session/` and
+`shovel/` decide and do no input or output; `server/`, `store/` and `management/` connect them to sockets, disk and
+HTTP. Read `broker/` first.
 """
 
 # By it, the programs notice that the package `amqp-broker` of the package index has replaced this file.

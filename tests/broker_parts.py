@@ -17,12 +17,12 @@ from amqp_broker.broker.broker import Broker
 from amqp_broker.broker.clients.client_connection import ClientConnection, Connection
 from amqp_broker.broker.durability.journal import Journal
 from amqp_broker.broker.exchanges.exchange import Destination, Exchange, ExchangeDeclaration
+from amqp_broker.broker.lab.fault_rules import Rule
 from amqp_broker.broker.queues.classic import ClassicQueue
 from amqp_broker.broker.queues.consumer import Consumer, ConsumerAttributes
 from amqp_broker.broker.queues.queue import Queue, QueueDeclaration
 from amqp_broker.broker.routing.route import Route
 from amqp_broker.broker.vhost import VHost
-from amqp_broker.lab.fault_rules import Rule
 from amqp_broker.settings.settings import Settings
 
 

@@ -1,10 +1,10 @@
 """The domain: vhosts and their objects, as synchronous code without frames, sockets or clocks.
 
 Here are the broker, its vhosts, users and parameters, which use the packages `admin/`, `durability/`, `exchanges/`,
-`queues/`, `routing/`, `clients/` and `observe/`. `operations/` uses the broker; `session/` connects it to AMQP. Read
-`vhost.py` first.
+`queues/`, `routing/`, `clients/`, `observe/` and `broker/lab/`; `scheduling/` and `counting/` serve them all. `operations/`
+uses the broker; `session/` connects it to AMQP. Read `vhost.py` first.
 
-**Time.** `timers.Timers` is a heap of deadlines. `Broker.timers` obeys a clock that can be frozen and advanced;
+**Time.** `scheduling/timers.py` has a heap of deadlines. `Broker.timers` obeys a clock that can be frozen and advanced;
 `Broker.real_timers` measures real time, for heartbeats, handshakes, closes, shovels and rates. Without a server, as
 in tests, both are the same heap. A regular expression from a user is the one exception to the rule that all time is
 an argument: it has 20 ms of CPU per name, and does not match afterwards (`admin/patterns.py`).

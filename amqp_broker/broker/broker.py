@@ -26,22 +26,22 @@ from amqp_broker.broker.admin.limits import MAX_CONNECTIONS
 from amqp_broker.broker.admin.metadata import Metadata
 from amqp_broker.broker.clients.awaiting_login import AwaitingLogin
 from amqp_broker.broker.clients.client_connection import AwaitsCommit, Connection
-from amqp_broker.broker.counters import Counters
+from amqp_broker.broker.counting.counters import Counters
 from amqp_broker.broker.durability.journal import Journal, NullJournal
+from amqp_broker.broker.lab.advice import Advisor
+from amqp_broker.broker.lab.fault_injector import FaultInjector
 from amqp_broker.broker.logins import Logins
 from amqp_broker.broker.observe.event_log import EventLogs
 from amqp_broker.broker.observe.events import Events, internal_exchanges
 from amqp_broker.broker.observe.recorder import MessageNumbers
-from amqp_broker.broker.portions import WORK_MAX, Steps, finished
 from amqp_broker.broker.queues.backlog_queue import FREED_MAX
 from amqp_broker.broker.queues.classic import ClassicQueue
 from amqp_broker.broker.routing.dead_lettering import DeadLettering
 from amqp_broker.broker.runtime_parameters import Component, GlobalParameters
-from amqp_broker.broker.timers import Timers
+from amqp_broker.broker.scheduling.portions import WORK_MAX, Steps, finished
+from amqp_broker.broker.scheduling.timers import Timers
 from amqp_broker.broker.users import Users
 from amqp_broker.broker.vhost import VHost
-from amqp_broker.lab.advice import Advisor
-from amqp_broker.lab.fault_injector import FaultInjector
 
 if TYPE_CHECKING:
     from amqp_broker.amqp.message import Message

@@ -10,11 +10,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from amqp_broker.broker.portions import Steps
 from amqp_broker.broker.queues.backlog_queue import BacklogQueue
 from amqp_broker.broker.queues.quorum import QuorumQueue
 from amqp_broker.broker.queues.quorum_order import LEVELS, PRIORITY_DEFAULT
 from amqp_broker.broker.queues.stream import StreamQueue
+from amqp_broker.broker.scheduling.portions import Steps
 
 if TYPE_CHECKING:
     from amqp_broker.amqp.message import Message

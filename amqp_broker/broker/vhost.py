@@ -20,7 +20,6 @@ from amqp_broker.broker.exchanges.exchange import Binding, Destination, DirectEx
 from amqp_broker.broker.exchanges.types import EXCHANGE_TYPES, exchange_type
 from amqp_broker.broker.observe.message_trace import TRACE_EXCHANGE, MessageTrace
 from amqp_broker.broker.observe.tracing import Tracing
-from amqp_broker.broker.portions import Steps, popping
 from amqp_broker.broker.queues import arguments
 from amqp_broker.broker.queues.ownership import check_owner
 from amqp_broker.broker.queues.queue import Queue, QueueDeclaration
@@ -36,6 +35,7 @@ from amqp_broker.broker.routing.dead_letter import DeadForms
 from amqp_broker.broker.routing.destinations import find_queues
 from amqp_broker.broker.routing.vhost_counts import VHostCounts
 from amqp_broker.broker.runtime_parameters import Parameters
+from amqp_broker.broker.scheduling.portions import Steps, popping
 from amqp_broker.broker.vhost_deletions import VHostDeletions
 from amqp_broker.broker.vhost_limits import VHostLimits
 from amqp_broker.broker.vhost_policies import VHostOperatorPolicies, VHostPolicies

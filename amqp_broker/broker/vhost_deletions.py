@@ -15,8 +15,8 @@ from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from amqp_broker.broker import journal_entries
-from amqp_broker.broker.portions import Steps, finished
 from amqp_broker.broker.queues.statistics import NO_MESSAGES
+from amqp_broker.broker.scheduling.portions import Steps, finished
 
 if TYPE_CHECKING:
     from amqp_broker.broker.durability.journal import DefinitionKey

@@ -22,8 +22,8 @@ from amqp_broker.broker.admin.policies import (
     Policy,
     definition_of,
 )
-from amqp_broker.broker.portions import Steps, finished
 from amqp_broker.broker.queues.queue_settings import effective
+from amqp_broker.broker.scheduling.portions import Steps, finished
 
 if TYPE_CHECKING:
     from amqp_broker.broker.exchanges.exchange import Exchange

@@ -16,8 +16,8 @@ from urllib.parse import quote
 
 from amqp_broker.broker.admin.access import Permission
 from amqp_broker.broker.admin.metadata import Metadata
-from amqp_broker.lab.fault_rules import Rule
-from amqp_broker.management.node import Demo
+from amqp_broker.broker.lab.fault_rules import Rule
+from amqp_broker.management.node.node import Demo
 
 if TYPE_CHECKING:
     from amqp_broker.demo.demo_choices import DemoChoices

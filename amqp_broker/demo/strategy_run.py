@@ -13,12 +13,12 @@ import pika.exceptions
 from pika.adapters.blocking_connection import BlockingChannel
 from pika.adapters.select_connection import IOLoop
 
+from amqp_broker.broker.lab.fault_rules import Rule
 from amqp_broker.demo.fault_plan import PATIENCE_MS, FaultEvent
 from amqp_broker.demo.figures import BUCKET_MS, Begun, figures
 from amqp_broker.demo.proof import Proof, prove
 from amqp_broker.demo.publisher import Publisher
 from amqp_broker.demo.strategies import Strategy
-from amqp_broker.lab.fault_rules import Rule
 
 RECONNECT_S: Final = 0.05
 TICK_S: Final = 0.025

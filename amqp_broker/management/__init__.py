@@ -1,6 +1,6 @@
 """RabbitMQ's management: the HTTP API, the web page, the metrics.
 
-`application.py` puts the parts together, `api_sections.py` lists the endpoints of `api/`, `node.py` is the seam to the
+`application.py` puts the parts together, `api_sections.py` lists the endpoints of `api/`, `node/node.py` is the seam to the
 process around the broker. Sockets and listeners are in `server/management.py`. Read `http/endpoint.py` first, then a
 module of `api/`.
 

@@ -16,7 +16,7 @@ from aiohttp.typedefs import Handler
 from amqp_broker.broker.admin.access import InternalUser, User
 from amqp_broker.broker.broker import Broker
 from amqp_broker.broker.observe.events import INTERNAL_USER
-from amqp_broker.broker.portions import Steps, Work
+from amqp_broker.broker.scheduling.portions import Steps, Work
 from amqp_broker.management.api_sections import all_endpoints
 from amqp_broker.management.http import cross_site, negotiation
 from amqp_broker.management.http.answers import Answer, Deferred, Refusal, Streamed, bad_request, not_found, refusal_of
@@ -31,7 +31,7 @@ from amqp_broker.management.http.patience import Patience
 from amqp_broker.management.http.request import Request
 from amqp_broker.management.http.responses import allowed, encoded, headers_of, refuse, respond
 from amqp_broker.management.http.unauthenticated import UnauthenticatedConnections
-from amqp_broker.management.node import Node
+from amqp_broker.management.node.node import Node
 from amqp_broker.management.page import files
 
 logger = logging.getLogger("amqp_broker.management")

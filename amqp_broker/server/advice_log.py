@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from amqp_broker.lab.advice import Advice
+from amqp_broker.broker.lab.advice import Advice
 
 logger = logging.getLogger("amqp_broker.advice")
 

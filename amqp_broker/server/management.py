@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from amqp_broker.control import control_folder
-from amqp_broker.management.node import Listener, Node, ShovelStatus
-from amqp_broker.management.rates import Rates
+from amqp_broker.management.node.node import Listener, Node, ShovelStatus
+from amqp_broker.management.node.rates import Rates
 from amqp_broker.server import disk_space, log_output, memory, tls
 from amqp_broker.server.http_listener import HttpListener
 from amqp_broker.server.listening import listen

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from amqp_broker.broker import logins
 from amqp_broker.broker.broker import Broker
-from amqp_broker.broker.timers import Timers
+from amqp_broker.broker.scheduling.timers import Timers
 from amqp_broker.exit_codes import EX_DATAERR, EX_IOERR
 from amqp_broker.server import administration_log, advice_log, disk_space, handshakes, memory, tls
 from amqp_broker.server.alarms import STORE_FAILING, Alarms, Limits, Readings

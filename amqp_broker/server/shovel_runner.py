@@ -17,7 +17,7 @@ from amqp_broker.broker.queues.arguments import wrong_values
 from amqp_broker.broker.runtime_parameters import Component
 
 if TYPE_CHECKING:
-    from amqp_broker.broker.timers import Timer
+    from amqp_broker.broker.scheduling.timers import Timer
     from amqp_broker.server.server import Server
     from amqp_broker.server.shovel_links import Link
     from amqp_broker.shovel.amqp_client import Client

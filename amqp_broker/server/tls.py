@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from amqp_broker.broker.peer import Tls
+from amqp_broker.broker.clients.peer import Tls
 from amqp_broker.exit_codes import EX_CONFIG, EX_NOINPUT
 from amqp_broker.server import peer_certificate
 from amqp_broker.server.buffered_transport import BufferedTransport

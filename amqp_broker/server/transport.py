@@ -13,7 +13,7 @@ from mypy_extensions import mypyc_attr
 from amqp_broker.session.session import Session
 
 if TYPE_CHECKING:
-    from amqp_broker.broker.timers import Timer
+    from amqp_broker.broker.scheduling.timers import Timer
     from amqp_broker.server.flush_cycle import FlushCycle
 
 # Bytes in a socket's buffer at which deliveries to its consumers stop, and at which they start again.

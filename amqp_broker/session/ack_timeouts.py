@@ -29,9 +29,9 @@ from amqp_broker.session.returning import returning
 if TYPE_CHECKING:
     from amqp_broker.broker.broker import Broker
     from amqp_broker.broker.clients.client_channel import Delivery
-    from amqp_broker.broker.portions import Steps
     from amqp_broker.broker.queues.consumer import Consumer
     from amqp_broker.broker.queues.queue import Queue
+    from amqp_broker.broker.scheduling.portions import Steps
     from amqp_broker.session.channel import Channel
     from amqp_broker.session.session import Session
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from amqp_broker.session.returning import by_consumer, portions, settled_order
 
 if TYPE_CHECKING:
-    from amqp_broker.broker.portions import Steps
+    from amqp_broker.broker.scheduling.portions import Steps
     from amqp_broker.session.channel import Channel
     from amqp_broker.session.returning import Taken
 

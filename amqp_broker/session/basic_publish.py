@@ -26,21 +26,21 @@ from amqp_broker.amqp.message import (
     with_property_list,
 )
 from amqp_broker.amqp.property_list import Traits
+from amqp_broker.broker.lab import publish_faults
+from amqp_broker.broker.lab.fault_rules import Rule
+from amqp_broker.broker.lab.habits import is_reply
 from amqp_broker.broker.observe.recorder import Recorder
 from amqp_broker.broker.operations import checked_publish, interceptors
 from amqp_broker.broker.queues.queue import Queue
 from amqp_broker.broker.queues.reply import REPLY_TO
 from amqp_broker.broker.routing.destinations import KEYS_AT_ONCE, finding_queues
 from amqp_broker.broker.routing.route import Route
-from amqp_broker.lab import publish_faults
-from amqp_broker.lab.fault_rules import Rule
-from amqp_broker.lab.habits import is_reply
 from amqp_broker.session.channel import CONFIRMING, PLAIN, TRANSACTIONAL
 from amqp_broker.session.topology_methods import user_of
 
 if TYPE_CHECKING:
-    from amqp_broker.broker.portions import Steps
     from amqp_broker.broker.queues.refused_publishers import Publisher
+    from amqp_broker.broker.scheduling.portions import Steps
     from amqp_broker.session.channel import Channel
 
 # Beyond these sizes the caches are emptied, so that ever new keys do not grow them without bound.

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from amqp_broker.amqp.errors import PreconditionFailed
 from amqp_broker.amqp.message import Message
 from amqp_broker.broker.clients.client_channel import ClientChannel
+from amqp_broker.broker.lab import delivery_faults
 from amqp_broker.broker.observe.recorder import Recorder
-from amqp_broker.broker.portions import finished
-from amqp_broker.lab import delivery_faults
+from amqp_broker.broker.scheduling.portions import finished
 from amqp_broker.session.acks import ack_up_to, acking_by_consumer, take_all, take_up_to
 from amqp_broker.session.channel_limit import ChannelLimit
 from amqp_broker.session.confirms import send_confirms
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from amqp_broker.amqp.property_list import Traits
     from amqp_broker.broker.clients.client_channel import Delivery
     from amqp_broker.broker.clients.client_connection import Connection
+    from amqp_broker.broker.lab.withheld_confirms import WithheldConfirms
     from amqp_broker.broker.queues.consumer import Consumer
     from amqp_broker.broker.queues.queue import Queue
     from amqp_broker.broker.queues.reply import ReplyQueue
     from amqp_broker.broker.routing.route import Route
-    from amqp_broker.lab.withheld_confirms import WithheldConfirms
     from amqp_broker.session.delivery_deadlines import DeliveryDeadlines
     from amqp_broker.session.returning import Taken
     from amqp_broker.session.session import Session

@@ -24,7 +24,7 @@ from amqp_broker.session.succession import succeed
 from amqp_broker.session.topology_methods import queue_name, require
 
 if TYPE_CHECKING:
-    from amqp_broker.broker.portions import Steps
+    from amqp_broker.broker.scheduling.portions import Steps
     from amqp_broker.session.channel import Channel
     from amqp_broker.session.session import Session
 

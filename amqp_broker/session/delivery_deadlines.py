@@ -6,10 +6,10 @@ import heapq
 from collections.abc import Callable, Collection, Container
 from typing import TYPE_CHECKING, Final
 
-from amqp_broker.broker.portions import Steps, finished
+from amqp_broker.broker.scheduling.portions import Steps, finished
 
 if TYPE_CHECKING:
-    from amqp_broker.broker.timers import Timer, Timers
+    from amqp_broker.broker.scheduling.timers import Timer, Timers
 
 # With fewer deadlines, those of settled deliveries are not swept.
 SWEEP_MIN: Final = 64

@@ -19,7 +19,7 @@ from amqp_broker.amqp.frames import NACK, SETTLE_BYTES, unpack_settle
 from amqp_broker.amqp.message import FRAME_BODY, FRAME_HEADER, FRAME_HEARTBEAT, FRAME_METHOD
 from amqp_broker.amqp.methods import AccessRequest, decode_method
 from amqp_broker.broker.observe.events import INTERNAL_USER
-from amqp_broker.broker.portions import Steps
+from amqp_broker.broker.scheduling.portions import Steps
 from amqp_broker.session import channel_methods, consuming, handshake, topology_methods, transactions
 from amqp_broker.session.basic_publish import publish, read_traits
 from amqp_broker.session.channel import Channel

@@ -25,7 +25,7 @@ from amqp_broker.session import connection_log
 from amqp_broker.session.heartbeats import Heartbeats
 
 if TYPE_CHECKING:
-    from amqp_broker.broker.peer import Tls
+    from amqp_broker.broker.clients.peer import Tls
     from amqp_broker.session.session import Session
 
 PRODUCT: Final = "RabbitMQ"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from amqp_broker.lab.output_delay import OutputDelay
+    from amqp_broker.broker.lab.output_delay import OutputDelay
     from amqp_broker.session.session import Session
 
 # Pieces smaller than this are joined for one write; the system gathers larger ones.

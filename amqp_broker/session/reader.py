@@ -23,7 +23,7 @@ from amqp_broker.amqp.frames import (
 )
 from amqp_broker.amqp.message import FRAME_BODY, FRAME_END, FRAME_HEADER, FRAME_METHOD, HEADER_START_BYTES
 from amqp_broker.broker.durability.journal import JournalBroken
-from amqp_broker.lab.connection_faults import BlackHoled
+from amqp_broker.broker.lab.connection_faults import BlackHoled
 from amqp_broker.session import handshake
 from amqp_broker.session.basic_publish import NO_PROPERTIES, publish, read_traits
 from amqp_broker.session.dispatch import on_frame, on_method

@@ -13,15 +13,15 @@ from itertools import islice
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from amqp_broker.broker.portions import WORK_MAX, popping
+from amqp_broker.broker.scheduling.portions import WORK_MAX, popping
 
 if TYPE_CHECKING:
     from amqp_broker.amqp.message import Message
     from amqp_broker.broker.broker import Broker
     from amqp_broker.broker.clients.client_channel import Delivery
-    from amqp_broker.broker.portions import Steps
     from amqp_broker.broker.queues.consumer import Consumer
     from amqp_broker.broker.queues.queue import Queue
+    from amqp_broker.broker.scheduling.portions import Steps
     from amqp_broker.session.channel import Channel
 
 # The work (`Broker.work`) of settling a delivery as rejected, or of returning it.

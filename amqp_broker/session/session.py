@@ -41,12 +41,12 @@ from amqp_broker.amqp.property_shapes import PropertyShapes
 from amqp_broker.broker.admin.access import User
 from amqp_broker.broker.broker import Broker
 from amqp_broker.broker.clients.client_connection import ClientConnection
-from amqp_broker.broker.portions import WORK_MAX, Steps
+from amqp_broker.broker.lab.connection_faults import ConnectionFaults
+from amqp_broker.broker.lab.fault_rules import Rule
 from amqp_broker.broker.queues.consumer import Consumer
 from amqp_broker.broker.routing.route import Route
-from amqp_broker.broker.timers import Timer
-from amqp_broker.lab.connection_faults import ConnectionFaults
-from amqp_broker.lab.fault_rules import Rule
+from amqp_broker.broker.scheduling.portions import WORK_MAX, Steps
+from amqp_broker.broker.scheduling.timers import Timer
 from amqp_broker.session import connection_log, handshake
 from amqp_broker.session.ack_timeouts import AckTimeouts
 from amqp_broker.session.channel import Channel

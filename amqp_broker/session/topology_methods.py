@@ -13,11 +13,11 @@ from amqp_broker.broker.admin.access import User
 from amqp_broker.broker.exchanges.exchange import ExchangeDeclaration
 from amqp_broker.broker.operations import authorized
 from amqp_broker.broker.operations.authorized import NamedBinding, stripped
-from amqp_broker.broker.portions import Steps
 from amqp_broker.broker.queues.arguments import type_of
 from amqp_broker.broker.queues.queue import QueueDeclaration
 from amqp_broker.broker.queues.reply import REPLY_PREFIX, REPLY_TO, is_reply_name, was_reply_name
 from amqp_broker.broker.queues.stream import StreamQueue
+from amqp_broker.broker.scheduling.portions import Steps
 from amqp_broker.broker.vhost import check_reserved
 
 if TYPE_CHECKING:

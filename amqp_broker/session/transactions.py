@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from pamqp import commands
 
 from amqp_broker.amqp.errors import PreconditionFailed
-from amqp_broker.broker.portions import WORK_MAX, Steps, finished
+from amqp_broker.broker.scheduling.portions import WORK_MAX, Steps, finished
 from amqp_broker.session import basic_publish
 from amqp_broker.session import channel as channels
 from amqp_broker.session.acks import acking_by_consumer

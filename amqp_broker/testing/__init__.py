@@ -6,7 +6,7 @@
         connect(broker.url)
 
 Here are the broker and vhosts of a test, with their clock, faults, advice, event log and captures, and the broker that
-tests reach at a URL. The server itself is in `server/`, the rules of faults and advice in `lab/`. Read
+tests reach at a URL. The server itself is in `server/`, the rules of faults and advice in `broker/lab/`. Read
 `embedded_broker.py` first. pytest imports this package in every project that has it installed, so it imports nothing.
 
 A host runs one server after the other on a loop in a thread, and asks it questions there between two reads. An

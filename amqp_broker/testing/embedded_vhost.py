@@ -19,8 +19,8 @@ from amqp_broker.testing.lab_controls import EmbeddedAdvice, EmbeddedFaults
 
 if TYPE_CHECKING:
     from amqp_broker.broker.clients.client_connection import Connection
+    from amqp_broker.broker.lab.advice import Advice
     from amqp_broker.broker.vhost import VHost
-    from amqp_broker.lab.advice import Advice
     from amqp_broker.server.server import Server
     from amqp_broker.testing.capture import EmbeddedCapture, Replayed
     from amqp_broker.testing.embedded_broker import EmbeddedBroker

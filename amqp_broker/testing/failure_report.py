@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from amqp_broker.broker.lab.fault_rules import DELIVER
 from amqp_broker.broker.observe.closest_keys import hint
-from amqp_broker.lab.fault_rules import DELIVER
 
 if TYPE_CHECKING:
     from amqp_broker.amqp.message import Message

@@ -14,10 +14,10 @@ from datetime import UTC, datetime, timedelta
 from operator import index
 from typing import TYPE_CHECKING, Any
 
-from amqp_broker.lab.fault_rules import Rule
+from amqp_broker.broker.lab.fault_rules import Rule
 
 if TYPE_CHECKING:
-    from amqp_broker.lab.advice import Advice
+    from amqp_broker.broker.lab.advice import Advice
     from amqp_broker.server.server import Server
     from amqp_broker.testing.embedded_broker import EmbeddedBroker
 

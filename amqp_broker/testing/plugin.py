@@ -152,7 +152,7 @@ def amqp_management_url(amqp_vhost: AnyVHost) -> str:
 
 def _habits(config: pytest.Config) -> frozenset[str]:
     """Return the habits that fail a test. Raise ValueError."""
-    from amqp_broker.lab.habits import named
+    from amqp_broker.broker.lab.habits import named
 
     return named(_option(config, "amqp-fail-on-advice").replace(",", " ").split())
 
@@ -162,7 +162,7 @@ def _report_advice(item: pytest.Item, vhost: AnyVHost) -> None:
 
     if not _option(item.config, "amqp-fail-on-advice") or not isinstance(vhost, EmbeddedVHost):
         return
-    from amqp_broker.lab.habits import named
+    from amqp_broker.broker.lab.habits import named
 
     with _explained(ADVICE_MARK):
         allowed = named(name for mark in item.iter_markers("amqp_allow_advice") for name in mark.args or ("all",))

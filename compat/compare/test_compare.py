@@ -9,7 +9,7 @@ from pathlib import Path
 import pika
 import pytest
 
-from amqp_broker.lab.fault_rules import Rule
+from amqp_broker.broker.lab.fault_rules import Rule
 from amqp_broker.server.server import Server
 from compat.oracles.rabbitmq import RabbitMQ
 from compat.unique_names import unique_name

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 from unittest import mock
 
-from amqp_broker.cli.http_api import Place
-from amqp_broker.cli.node_finder import Running
 from amqp_broker.cli.rabbitmq import rabbitmqadmin, tool, tool_main
 from amqp_broker.cli.rabbitmq.tool_names import TOOLS
+from amqp_broker.cli.shared.http_api import Place
+from amqp_broker.cli.shared.node_finder import Running
 from compat.brokers import AmqpBroker
 from compat.ctl.lines import AREAS
 from compat.oracles.rabbitmq import RabbitMQ

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from amqp_broker.cli.http_api import Api
+from amqp_broker.cli.shared.http_api import Api
 from compat.definitions.comparing import SECTIONS, comparable, owner
 from compat.definitions.sample import of_vhost, sample
 

@@ -6,7 +6,7 @@ import base64
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from amqp_broker.cli.http_api import Api, Place
+from amqp_broker.cli.shared.http_api import Api, Place
 from compat.brokers import AmqpBroker
 from compat.definitions.playing import play
 from compat.oracle.comparing import fields

@@ -6,7 +6,7 @@ from typing import Any
 
 from pamqp import commands
 
-from amqp_broker.lab.advice import Advice
+from amqp_broker.broker.lab.advice import Advice
 from tests.peer import Lab, Peer
 
 MINUTE_MS = 60_000

@@ -10,8 +10,8 @@ from amqp_broker.amqp.errors import InternalError, NotAllowed
 from amqp_broker.broker.admin.access import Permission
 from amqp_broker.broker.broker import Broker
 from amqp_broker.broker.clients.client_connection import Connection
-from amqp_broker.broker.portions import WORK_MAX
 from amqp_broker.broker.queues.queue import DRAIN_MESSAGES_MAX
+from amqp_broker.broker.scheduling.portions import WORK_MAX
 from amqp_broker.settings.settings import Settings
 from tests.broker_parts import (
     CollectingConsumer,

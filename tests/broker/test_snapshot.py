@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pamqp import commands
 from pamqp.common import FieldTable
 
-from amqp_broker.broker.portions import finished
+from amqp_broker.broker.scheduling.portions import finished
 from amqp_broker.broker.snapshot import FrozenVHost, Kept, KeptMessages
 from tests.peer import Lab
 from tests.restarting import durable_lab, restarted

@@ -19,8 +19,8 @@ import pytest
 from amqp_broker.amqp.errors import DoesNotExist, InvalidParameter
 from amqp_broker.broker import vhost_policies
 from amqp_broker.broker.admin.policies import Policy, effective_definition
-from amqp_broker.broker.portions import Steps, finished
 from amqp_broker.broker.queues.queue import Queue
+from amqp_broker.broker.scheduling.portions import Steps, finished
 from amqp_broker.broker.vhost import VHost
 from tests.broker_parts import CollectingConsumer, bind, new_exchange, new_queue, new_route, new_vhost, pulled, push
 from tests.peer import Lab

@@ -12,10 +12,10 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
 
-from amqp_broker.cli.http_api import Place
-from amqp_broker.cli.node_finder import NotRunning, Running
 from amqp_broker.cli.rabbitmq import tool
 from amqp_broker.cli.rabbitmq.tool_main import commands_of
+from amqp_broker.cli.shared.http_api import Place
+from amqp_broker.cli.shared.node_finder import NotRunning, Running
 
 NODE = "rabbit@test"
 NODE_STATE = {"name": NODE, "state": "running", "is_started": True, "problem": "", "version": "4.2.1", "pid": 1}

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from pamqp import commands
 
-from amqp_broker.lab.fault_rules import Rule
+from amqp_broker.broker.lab.fault_rules import Rule
 from amqp_broker.server.server import Server
 from compat.certificates import Issuer
 from compat.waiting import wait_until

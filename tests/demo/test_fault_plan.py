@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
+from amqp_broker.broker.lab.fault_rules import Rule
 from amqp_broker.demo.fault_plan import KINDS, PATIENCE_MS, SEED_MAX, fault_plan
-from amqp_broker.lab.fault_rules import Rule
 
 
 @pytest.mark.parametrize("messages", [1, 7, 300, 100_000])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from amqp_broker.lab.habits import HABITS
+from amqp_broker.broker.lab.habits import HABITS
 from tests.docs.blocks import PROJECT
 
 

@@ -27,15 +27,15 @@ from typing import Any, Final
 import msgspec
 from pamqp import base
 
-from amqp_broker.broker.portions import Work
-from amqp_broker.broker.timers import Timers
+from amqp_broker.broker.scheduling.portions import Work
+from amqp_broker.broker.scheduling.timers import Timers
 from amqp_broker.management.api_sections import all_endpoints
 from amqp_broker.management.application import _handled, _written
 from amqp_broker.management.http.answers import Deferred, refusal_of
 from amqp_broker.management.http.paths import Paths
 from amqp_broker.management.http.request import Request
 from amqp_broker.management.metrics import exposition
-from amqp_broker.management.rates import Rates
+from amqp_broker.management.node.rates import Rates
 from amqp_broker.server.flush_cycle import FlushCycle
 from amqp_broker.server.ticking import Ticking
 from tests.growth.counted import LineCounter, Turn

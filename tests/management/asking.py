@@ -9,7 +9,7 @@ import msgspec
 from pamqp import commands
 
 from amqp_broker.broker.admin.access import Permission, User
-from amqp_broker.broker.portions import Steps, finished
+from amqp_broker.broker.scheduling.portions import Steps, finished
 from amqp_broker.management.api_sections import all_endpoints
 from amqp_broker.management.http import json
 from amqp_broker.management.http.answers import Answer, Deferred, refusal_of
@@ -18,8 +18,8 @@ from amqp_broker.management.http.columns import selected
 from amqp_broker.management.http.endpoint import Endpoint
 from amqp_broker.management.http.paths import Paths
 from amqp_broker.management.http.request import Request
-from amqp_broker.management.node import Listener, Node, ShovelStatus
-from amqp_broker.management.rates import Rates
+from amqp_broker.management.node.node import Listener, Node, ShovelStatus
+from amqp_broker.management.node.rates import Rates
 from tests.peer import Lab
 
 NOW = 1_700_000_000_000

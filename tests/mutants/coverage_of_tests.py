@@ -14,7 +14,7 @@ from coverage import Coverage
 ROOT = Path(__file__).parents[2]
 FOLDERS = [ROOT / "amqp_broker" / name for name in ("broker", "lab", "session", "store")]
 CORE = (
-    *("tests/broker", "tests/lab", "tests/session", "tests/store"),
+    *("tests/broker", "tests/broker/lab", "tests/session", "tests/store"),
     *("tests/properties", "tests/simulation/test_simulation.py"),
 )
 CACHE = ROOT / ".cache" / "mutants"

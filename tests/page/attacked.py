@@ -13,7 +13,7 @@ from urllib.parse import quote
 import pika
 from pika.adapters.blocking_connection import BlockingChannel
 
-from amqp_broker.management.node import Demo
+from amqp_broker.management.node.node import Demo
 from amqp_broker.server.server import Server
 from tests.page.hostile import ANY_CONTEXT, ATTACKS
 from tests.running import RunningServer

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from amqp_broker.lab.advice import PLACES_MAX
+from amqp_broker.broker.lab.advice import PLACES_MAX
 from tests.page.browser import Browser
 from tests.page.client import channel
 from tests.running import RunningServer

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from amqp_broker.broker.history import History
+from amqp_broker.broker.counting.history import History
 from amqp_broker.broker.queues.queue import QueueDeclaration
 from amqp_broker.server.server import Server
 from tests.page.browser import Browser

@@ -5,7 +5,7 @@ import pytest
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
-from amqp_broker.lab.fault_rules import ACTIONS
+from amqp_broker.broker.lab.fault_rules import ACTIONS
 from tests.page.browser import Browser
 from tests.page.client import channel
 from tests.running import RunningServer

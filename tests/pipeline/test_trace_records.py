@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from amqp_broker.amqp.message import Address, Message, Properties
 from amqp_broker.broker.broker import Broker
+from amqp_broker.broker.clients.peer import Peer
 from amqp_broker.broker.observe.recorder import Recorder
 from amqp_broker.broker.observe.selection import Selection
-from amqp_broker.broker.peer import Peer
 from amqp_broker.broker.queues.queue import Queue, QueueDeclaration
 from amqp_broker.broker.vhost import VHost
 from amqp_broker.pipeline.event_rows import ARROW

@@ -14,7 +14,7 @@ from pamqp import commands
 
 from amqp_broker.amqp import fields
 from amqp_broker.broker.exchanges.types import exchange_types
-from amqp_broker.broker.portions import finished
+from amqp_broker.broker.scheduling.portions import finished
 from amqp_broker.conformance import wire
 from amqp_broker.management.api_sections import all_endpoints
 from amqp_broker.management.documents.values import UNDEFINED

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from amqp_broker.broker.timers import Timer, Timers
+from amqp_broker.broker.scheduling.timers import Timer, Timers
 from tests.properties.generators import examples
 
 

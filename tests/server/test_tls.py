@@ -17,7 +17,7 @@ from pamqp import commands
 
 from amqp_broker.broker.admin.access import Permission
 from amqp_broker.broker.clients.client_connection import Connection
-from amqp_broker.broker.peer import Tls
+from amqp_broker.broker.clients.peer import Tls
 from amqp_broker.exit_codes import EX_CONFIG, EX_NOINPUT
 from amqp_broker.server.listening import CannotListen
 from amqp_broker.server.server import Server

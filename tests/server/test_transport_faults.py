@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import uvloop
 
-from amqp_broker.lab.fault_rules import Rule
+from amqp_broker.broker.lab.fault_rules import Rule
 from tests.client import Client
 from tests.running import RunningServer
 

@@ -10,7 +10,7 @@ from pamqp import commands
 from pamqp.common import FieldTable
 
 from amqp_broker.broker.admin.policies import Policy
-from amqp_broker.broker.portions import WORK_MAX
+from amqp_broker.broker.scheduling.portions import WORK_MAX
 from tests.peer import CAPABILITIES, Lab, Peer, publish_bytes
 
 MINUTE_MS = 60_000

@@ -9,7 +9,7 @@ import pytest
 from pamqp.base import Frame
 from pamqp.commands import Basic, Tx
 
-from amqp_broker.broker.portions import WORK_MAX
+from amqp_broker.broker.scheduling.portions import WORK_MAX
 from amqp_broker.session.acks import ACK_WORK, ACKED_MAX, take_all
 from amqp_broker.session.returning import SETTLED_MAX
 from tests.peer import Lab, Peer, publish_bytes

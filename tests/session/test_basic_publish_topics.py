@@ -14,7 +14,7 @@ import pytest
 from pamqp.commands import Basic, Confirm, Exchange, Queue, Tx
 
 from amqp_broker.broker.admin.access import TopicPermission
-from amqp_broker.broker.portions import WORK_MAX
+from amqp_broker.broker.scheduling.portions import WORK_MAX
 from tests.peer import Lab, Peer
 
 

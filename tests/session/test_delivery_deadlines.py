@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from amqp_broker.broker.timers import Timers
+from amqp_broker.broker.scheduling.timers import Timers
 from amqp_broker.session.delivery_deadlines import SWEEP_MIN, DeliveryDeadlines
 
 

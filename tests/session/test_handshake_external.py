@@ -11,7 +11,7 @@ import pytest
 from pamqp.commands import Connection
 
 from amqp_broker.broker.admin.access import Permission
-from amqp_broker.broker.peer import Tls
+from amqp_broker.broker.clients.peer import Tls
 from tests.peer import CAPABILITIES, Lab, Peer
 
 HEADER = b"AMQP\x00\x00\x09\x01"

@@ -7,7 +7,7 @@ from pamqp import commands
 from pamqp.commands import Connection
 
 from amqp_broker.broker.admin.access import Permission, User
-from amqp_broker.broker.portions import finished
+from amqp_broker.broker.scheduling.portions import finished
 from tests.peer import Lab, Peer
 
 

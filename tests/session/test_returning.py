@@ -7,8 +7,8 @@ import pytest
 from pamqp import commands
 
 from amqp_broker.broker.clients.client_channel import Delivery
-from amqp_broker.broker.portions import WORK_MAX, finished
 from amqp_broker.broker.queues.consumer import Consumer
+from amqp_broker.broker.scheduling.portions import WORK_MAX, finished
 from amqp_broker.session.returning import SETTLED_MAX, Group, Parted, apart, by_consumer, lost_order, settled_order
 from tests.broker_parts import CollectingConsumer, new_message, new_queue
 from tests.peer import Lab

@@ -10,7 +10,7 @@ import pytest
 from pamqp import commands
 
 from amqp_broker.amqp.message import Message
-from amqp_broker.broker.portions import WORK_MAX
+from amqp_broker.broker.scheduling.portions import WORK_MAX
 from amqp_broker.session.returning import REJECT_WORK, SETTLED_MAX
 from tests.kinds_of_queues import DEAD, QUEUES
 from tests.peer import Lab, Peer, publish_bytes

@@ -6,7 +6,7 @@ import pytest
 from pamqp import commands, frame
 
 from amqp_broker.broker.broker import BATCH_STEPS
-from amqp_broker.broker.portions import WORK_MAX, Steps
+from amqp_broker.broker.scheduling.portions import WORK_MAX, Steps
 from amqp_broker.session.dispatch import METHOD_WORK
 from tests.memory_journal import MemoryJournal
 from tests.peer import Lab, Peer

@@ -9,7 +9,7 @@ import pytest
 from pamqp import base, frame
 from pamqp.commands import Basic, Confirm, Exchange, Queue, Tx
 
-from amqp_broker.broker.portions import WORK_MAX
+from amqp_broker.broker.scheduling.portions import WORK_MAX
 from tests.peer import Lab, Peer, publish_bytes
 
 COUNT = 400

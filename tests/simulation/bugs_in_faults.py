@@ -11,12 +11,12 @@ from pamqp import commands
 from amqp_broker.amqp.connection_states import ENDED
 from amqp_broker.amqp.message import Message
 from amqp_broker.broker.clients.client_connection import Connection
+from amqp_broker.broker.lab import delivery_faults, publish_faults
+from amqp_broker.broker.lab.connection_faults import ConnectionFaults
+from amqp_broker.broker.lab.delivery_faults import LateDelivery
+from amqp_broker.broker.lab.fault_rules import Rule
+from amqp_broker.broker.lab.withheld_confirms import WithheldConfirms
 from amqp_broker.broker.queues.consumer import Consumer
-from amqp_broker.lab import delivery_faults, publish_faults
-from amqp_broker.lab.connection_faults import ConnectionFaults
-from amqp_broker.lab.delivery_faults import LateDelivery
-from amqp_broker.lab.fault_rules import Rule
-from amqp_broker.lab.withheld_confirms import WithheldConfirms
 from amqp_broker.session.channel import Channel
 from amqp_broker.session.consuming import ChannelConsumer
 from amqp_broker.session.handshake import has_capability

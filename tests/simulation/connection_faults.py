@@ -13,8 +13,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from amqp_broker.lab import connection_faults
-from amqp_broker.lab.fault_rules import Rule
+from amqp_broker.broker.lab import connection_faults
+from amqp_broker.broker.lab.fault_rules import Rule
 from tests.simulation.client import Client
 from tests.simulation.ledger import demand
 

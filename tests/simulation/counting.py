@@ -6,10 +6,10 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from amqp_broker.broker.history import History
-from amqp_broker.broker.portions import finished
-from amqp_broker.management.rates import Rates
-from amqp_broker.management.totals import lengths_of, queue_totals, sampled
+from amqp_broker.broker.counting.history import History
+from amqp_broker.broker.scheduling.portions import finished
+from amqp_broker.management.node.rates import Rates
+from amqp_broker.management.node.totals import lengths_of, queue_totals, sampled
 from tests.simulation.ledger import Broken, demand
 
 if TYPE_CHECKING:

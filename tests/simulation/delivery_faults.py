@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING
 
 from pamqp import frame
 
+from amqp_broker.broker.lab import delivery_faults
+from amqp_broker.broker.lab.delivery_faults import LateDelivery
+from amqp_broker.broker.lab.fault_rules import Rule
 from amqp_broker.broker.queues.consumer import Consumer
-from amqp_broker.lab import delivery_faults
-from amqp_broker.lab.delivery_faults import LateDelivery
-from amqp_broker.lab.fault_rules import Rule
 from tests.simulation.client import ChannelModel, Client, ConsumerModel, Delivery, Held
 from tests.simulation.ledger import Copy, Heard, State, demand, heard_in
 from tests.simulation.queues import QueueModel

@@ -14,8 +14,8 @@ from pamqp import frame
 from pamqp.commands import Connection
 
 from amqp_broker.amqp.connection_states import ENDED
-from amqp_broker.lab.delivery_faults import LateDelivery
-from amqp_broker.lab.fault_rules import Rule
+from amqp_broker.broker.lab.delivery_faults import LateDelivery
+from amqp_broker.broker.lab.fault_rules import Rule
 from tests.simulation.client import CONFIRMING, TRANSACTIONAL, ChannelModel, Client, ConsumerModel, Publish
 from tests.simulation.connection_faults import LASTING_ACTIONS, add_lasting, afflict, recover, unblock
 from tests.simulation.delivery_faults import DELIVERY_ACTIONS, LateModel, cancel_now

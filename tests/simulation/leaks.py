@@ -8,11 +8,11 @@ from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any
 
 from amqp_broker.broker.broker import Broker
+from amqp_broker.broker.lab.delivery_faults import LateDelivery
+from amqp_broker.broker.lab.withheld_confirms import LateConfirm
 from amqp_broker.broker.queues.expiry import Expiry
 from amqp_broker.broker.queues.queue import Queue
 from amqp_broker.broker.queues.unused_expiry import UnusedExpiry
-from amqp_broker.lab.delivery_faults import LateDelivery
-from amqp_broker.lab.withheld_confirms import LateConfirm
 from amqp_broker.session.session import Session
 from tests.memory_journal import MemoryJournal
 from tests.peer import Lab

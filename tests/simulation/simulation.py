@@ -19,13 +19,13 @@ from pamqp.commands import Channel
 from amqp_broker.broker import broker as broker_module
 from amqp_broker.broker.broker import BATCH_STEPS, Broker
 from amqp_broker.broker.durability.journal import NullJournal
+from amqp_broker.broker.lab.delivery_faults import LateDelivery
+from amqp_broker.broker.lab.withheld_confirms import LateConfirm
 from amqp_broker.broker.operations import restoring
 from amqp_broker.broker.queues.expiry import Expiry
 from amqp_broker.broker.queues.queue import Queue
 from amqp_broker.broker.queues.unused_expiry import UnusedExpiry
-from amqp_broker.broker.timers import Timers
-from amqp_broker.lab.delivery_faults import LateDelivery
-from amqp_broker.lab.withheld_confirms import LateConfirm
+from amqp_broker.broker.scheduling.timers import Timers
 from amqp_broker.session.ack_timeouts import TICK_MS
 from amqp_broker.settings.settings import Settings
 from tests.memory_journal import MemoryJournal

@@ -22,7 +22,7 @@ from typing import Any
 import click
 from pamqp import commands
 
-from amqp_broker.cli.http_api import Api, Place
+from amqp_broker.cli.shared.http_api import Api, Place
 from amqp_broker.server.server import Server
 from tests.adversity.watching import MIB, memory_bytes, open_files
 from tests.client import Client

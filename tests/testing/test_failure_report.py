@@ -4,7 +4,7 @@ import pytest
 from pamqp import commands
 from pamqp.common import FieldTable
 
-from amqp_broker.lab.fault_rules import Rule
+from amqp_broker.broker.lab.fault_rules import Rule
 from amqp_broker.testing.failure_report import FailureReport
 from tests.peer import Lab
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from amqp_broker.lab.fault_rules import ACTIONS
+from amqp_broker.broker.lab.fault_rules import ACTIONS
 
 COMPAT = Path(__file__).parents[2] / "compat"
 GO, PYTHON = ("go",), ("pika", "aio_pika", "celery")

@@ -89,5 +89,7 @@ def test_a_broken_link_is_found(text: str, broken: list[str]) -> None:
 
 
 def test_an_unknown_file_is_found() -> None:
-    text = "`lab/fault_rules.py`, test_references.py, lab/faults.py and `broker/*/surroundings.py` in <name>_x.py"
+    text = (
+        "`broker/lab/fault_rules.py`, test_references.py, lab/faults.py and `broker/*/surroundings.py` in <name>_x.py"
+    )
     assert unknown_files(text) == ["lab/faults.py"]

@@ -26,7 +26,7 @@ from math import prod
 from typing import TYPE_CHECKING, Final
 
 from amqp_broker.amqp.errors import InvalidParameter
-from amqp_broker.broker.portions import Steps
+from amqp_broker.broker.scheduling.portions import Steps
 
 if TYPE_CHECKING:
     import regex

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from amqp_broker.broker.counters import DeliveryCounts, PublishCounts
+from amqp_broker.broker.counting.counters import DeliveryCounts, PublishCounts
 
 if TYPE_CHECKING:
+    from amqp_broker.broker.counting.history import History
     from amqp_broker.broker.exchanges.exchange import Exchange
-    from amqp_broker.broker.history import History
     from amqp_broker.broker.queues.queue import Queue
     from amqp_broker.broker.vhost import VHost
 

@@ -15,7 +15,7 @@ from amqp_broker.broker.queues.refused_publishers import Publisher
 if TYPE_CHECKING:
     from amqp_broker.amqp.message import Message
     from amqp_broker.broker.clients.client_connection import Connection
-    from amqp_broker.broker.counters import PublishCounts
+    from amqp_broker.broker.counting.counters import PublishCounts
     from amqp_broker.broker.exchanges.exchange import Exchange
     from amqp_broker.broker.queues.consumer import Consumer
     from amqp_broker.broker.queues.queue import Queue

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Generic, Protocol, TypeAlias, TypeVar
 
 from mypy_extensions import mypyc_attr
 
-from amqp_broker.broker.peer import Peer
+from amqp_broker.broker.clients.peer import Peer
 
 if TYPE_CHECKING:
     from amqp_broker.broker.clients.client_channel import ClientChannel
-    from amqp_broker.broker.history import History
+    from amqp_broker.broker.counting.history import History
+    from amqp_broker.broker.lab.fault_rules import Rule
     from amqp_broker.broker.queues.queue import Queue
     from amqp_broker.broker.vhost import VHost
-    from amqp_broker.lab.fault_rules import Rule
 
 
 class AwaitsCommit(Protocol):

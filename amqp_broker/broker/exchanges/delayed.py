@@ -21,7 +21,7 @@ from amqp_broker.broker.durability.paged_buffer import PagedBuffer
 from amqp_broker.broker.exchanges.exchange import Binding, Destination, Exchange
 
 if TYPE_CHECKING:
-    from amqp_broker.broker.timers import Timer
+    from amqp_broker.broker.scheduling.timers import Timer
     from amqp_broker.broker.vhost import VHost
 
 DELAY_MS_MAX: Final = 4_294_967_295

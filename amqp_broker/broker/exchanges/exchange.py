@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple, TypeAlias
 
 from amqp_broker.amqp import fields
-from amqp_broker.broker.counters import PublishCounts
+from amqp_broker.broker.counting.counters import PublishCounts
 
 if TYPE_CHECKING:
     from amqp_broker.amqp.message import Message
     from amqp_broker.broker.admin.policies import Policy
-    from amqp_broker.broker.history import History
+    from amqp_broker.broker.counting.history import History
     from amqp_broker.broker.queues.queue import Queue
     from amqp_broker.broker.vhost import VHost
 

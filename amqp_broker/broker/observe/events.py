@@ -16,14 +16,14 @@ from amqp_broker.amqp import fields
 from amqp_broker.amqp.message import Address, Message, Properties
 from amqp_broker.broker.exchanges.exchange import INTERNAL_CREATOR, Binding, Exchange
 from amqp_broker.broker.exchanges.topic import TopicExchange
-from amqp_broker.broker.portions import Steps
+from amqp_broker.broker.scheduling.portions import Steps
 
 if TYPE_CHECKING:
     from amqp_broker.broker.admin.access import Permission, User
     from amqp_broker.broker.admin.policies import Policy
     from amqp_broker.broker.broker import Broker
     from amqp_broker.broker.clients.client_connection import Connection
-    from amqp_broker.broker.peer import Peer, Tls
+    from amqp_broker.broker.clients.peer import Peer, Tls
     from amqp_broker.broker.queues.consumer import Consumer
     from amqp_broker.broker.queues.queue import Queue
     from amqp_broker.broker.vhost import VHost

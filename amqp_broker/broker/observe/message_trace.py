@@ -13,7 +13,7 @@ from amqp_broker.broker.queues.queue_trace import QueueTrace
 
 if TYPE_CHECKING:
     from amqp_broker.amqp import fields
-    from amqp_broker.broker.peer import Peer
+    from amqp_broker.broker.clients.peer import Peer
     from amqp_broker.broker.queues.queue import Queue
 
 TRACE_EXCHANGE: Final = "amq.rabbitmq.trace"

@@ -28,11 +28,11 @@ from amqp_broker.broker.queues.queue_trace import Run
 
 if TYPE_CHECKING:
     from amqp_broker.broker.clients.client_channel import ClientChannel
-    from amqp_broker.broker.peer import Peer
+    from amqp_broker.broker.clients.peer import Peer
     from amqp_broker.broker.queues.consumer import Consumer
     from amqp_broker.broker.queues.queue import Queue
     from amqp_broker.broker.routing.route import Route
-    from amqp_broker.broker.timers import Timer
+    from amqp_broker.broker.scheduling.timers import Timer
     from amqp_broker.broker.vhost import VHost
 
 # The routing key of records.

@@ -42,7 +42,7 @@ from amqp_broker.broker.queues.dead_letter_reasons import EXPIRED, REJECTED
 from amqp_broker.broker.queues.reply import REPLY_PREFIX
 
 if TYPE_CHECKING:
-    from amqp_broker.broker.peer import Peer
+    from amqp_broker.broker.clients.peer import Peer
     from amqp_broker.broker.queues.queue import Queue
     from amqp_broker.broker.vhost import VHost
 

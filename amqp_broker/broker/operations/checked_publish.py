@@ -26,8 +26,8 @@ from amqp_broker.broker.queues.reply import REPLY_TO
 
 if TYPE_CHECKING:
     from amqp_broker.broker.admin.access import User
+    from amqp_broker.broker.clients.peer import Peer
     from amqp_broker.broker.exchanges.exchange import Exchange
-    from amqp_broker.broker.peer import Peer
     from amqp_broker.broker.queues.queue import Queue
     from amqp_broker.broker.vhost import VHost
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from amqp_broker.amqp.message import Address, Message, SpecialMessage, routing_keys
 from amqp_broker.broker.exchanges.delayed import DelayedExchange
-from amqp_broker.broker.portions import Steps
+from amqp_broker.broker.scheduling.portions import Steps
 
 if TYPE_CHECKING:
     from amqp_broker.broker.exchanges.exchange import Exchange

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 from amqp_broker.broker.admin.metadata import Metadata
 from amqp_broker.broker.journal_entries import FEATURE_FLAG
-from amqp_broker.broker.portions import Steps, finished
 from amqp_broker.broker.runtime_parameters import OPERATOR_POLICY, VHOST_LIMITS
+from amqp_broker.broker.scheduling.portions import Steps, finished
 
 if TYPE_CHECKING:
     from amqp_broker.broker.broker import Broker

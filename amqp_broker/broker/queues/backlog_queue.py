@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, ClassVar, Final, Generic, TypeVar
 
 from amqp_broker.amqp.errors import PreconditionFailed
 from amqp_broker.amqp.message import failures_of, with_failures
-from amqp_broker.broker.portions import GIVE_UP_WORK, WORK_MAX
 from amqp_broker.broker.queues.dead_letter_reasons import EXPIRED, MAXLEN, REJECTED
 from amqp_broker.broker.queues.expiry import Expiry
 from amqp_broker.broker.queues.giving_up import GivingUpQueue
@@ -16,6 +15,7 @@ from amqp_broker.broker.queues.length_limit import LengthLimit
 from amqp_broker.broker.queues.octets import octets_of
 from amqp_broker.broker.queues.queue import DRAIN_BYTES_MAX, DRAIN_MESSAGES_MAX, QueueDeclaration
 from amqp_broker.broker.queues.queue_settings import effective
+from amqp_broker.broker.scheduling.portions import GIVE_UP_WORK, WORK_MAX
 
 if TYPE_CHECKING:
     from amqp_broker.amqp.message import Message

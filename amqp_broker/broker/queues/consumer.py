@@ -10,8 +10,8 @@ from mypy_extensions import mypyc_attr
 if TYPE_CHECKING:
     from amqp_broker.amqp import fields
     from amqp_broker.amqp.message import Message
-    from amqp_broker.broker.counters import DeliveryCounts
-    from amqp_broker.broker.peer import Peer
+    from amqp_broker.broker.clients.peer import Peer
+    from amqp_broker.broker.counting.counters import DeliveryCounts
     from amqp_broker.broker.queues.queue import Queue
     from amqp_broker.broker.queues.queue_trace import Run
     from amqp_broker.session.channel_limit import ChannelLimit

@@ -15,7 +15,7 @@ from amqp_broker.broker.queues.octets import octets_of
 
 if TYPE_CHECKING:
     from amqp_broker.amqp.message import Message
-    from amqp_broker.broker.timers import Timer, Timers
+    from amqp_broker.broker.scheduling.timers import Timer, Timers
 
 ALL: Final = "all"
 FAILED: Final = "failed"

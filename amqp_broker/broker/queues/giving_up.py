@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Final
 
-from amqp_broker.broker.portions import DEAD_LETTER_WORK, GIVE_UP_WORK, WORK_MAX
 from amqp_broker.broker.queues.dead_letter_reasons import MAXLEN
 from amqp_broker.broker.queues.queue import Queue, QueueDeclaration
+from amqp_broker.broker.scheduling.portions import DEAD_LETTER_WORK, GIVE_UP_WORK, WORK_MAX
 
 if TYPE_CHECKING:
     from amqp_broker.amqp.message import Message

@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Final
 
-from amqp_broker.broker.portions import WORK_MAX
 from amqp_broker.broker.queues.octets import octets_of
+from amqp_broker.broker.scheduling.portions import WORK_MAX
 
 if TYPE_CHECKING:
     from amqp_broker.amqp.message import Message
     from amqp_broker.broker.broker import Broker
     from amqp_broker.broker.durability.journal import Death
-    from amqp_broker.broker.timers import Timer
+    from amqp_broker.broker.scheduling.timers import Timer
 
 # RabbitMQ's defaults: how long a target has to take a dead letter (dead_letter_worker_publisher_confirm_timeout), and
 # the number that may wait for their targets while others wait behind them (dead_letter_worker_consumer_prefetch).

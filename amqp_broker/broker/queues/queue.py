@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 from amqp_broker.amqp.errors import AccessRefused
 from amqp_broker.amqp.message import SpecialMessage
-from amqp_broker.broker.counters import AT_LEAST_ONCE, AT_MOST_ONCE, NO_DEAD_LETTERS
+from amqp_broker.broker.counting.counters import AT_LEAST_ONCE, AT_MOST_ONCE, NO_DEAD_LETTERS
 from amqp_broker.broker.queues.consumer_rotation import ConsumerRotation
 from amqp_broker.broker.queues.dead_letter_reasons import MAXLEN
 from amqp_broker.broker.queues.queue_settings import QueueSettings
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from amqp_broker.broker.clients.client_connection import Connection
     from amqp_broker.broker.durability.paged_buffer import PagedBuffer
     from amqp_broker.broker.exchanges.exchange import Binding
-    from amqp_broker.broker.portions import Steps
     from amqp_broker.broker.queues.consumer import Consumer
     from amqp_broker.broker.queues.queue_trace import QueueTrace
     from amqp_broker.broker.queues.refused_publishers import Publisher
+    from amqp_broker.broker.scheduling.portions import Steps
     from amqp_broker.broker.vhost import VHost
 
 # A backlog is delivered in batches of about one socket buffer; the sockets are flushed in between.

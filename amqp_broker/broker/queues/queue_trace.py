@@ -9,7 +9,7 @@ from mypy_extensions import mypyc_attr
 
 if TYPE_CHECKING:
     from amqp_broker.amqp.message import Address, Message, NumberedMessage
-    from amqp_broker.broker.peer import Peer
+    from amqp_broker.broker.clients.peer import Peer
     from amqp_broker.broker.queues.consumer import Consumer
     from amqp_broker.broker.queues.queue import Queue
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, ClassVar
 from amqp_broker.amqp.errors import NotImplemented_, ResourceLocked
 from amqp_broker.amqp.message import failures_of, with_failures
 from amqp_broker.broker.durability.journal import Death, Stored
-from amqp_broker.broker.portions import GIVE_UP_WORK, WORK_MAX
 from amqp_broker.broker.queues.backlog_queue import BacklogQueue
 from amqp_broker.broker.queues.dead_letter_reasons import DELIVERY_LIMIT, MAXLEN
 from amqp_broker.broker.queues.delayed_retries import DelayedRetries
@@ -20,6 +19,7 @@ from amqp_broker.broker.queues.octets import octets_of
 from amqp_broker.broker.queues.quorum_backlog import QuorumBacklog
 from amqp_broker.broker.queues.refused_publishers import Publisher, RefusedPublishers
 from amqp_broker.broker.queues.return_counts import ReturnCounts
+from amqp_broker.broker.scheduling.portions import GIVE_UP_WORK, WORK_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

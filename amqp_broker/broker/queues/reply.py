@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from amqp_broker.amqp.property_list import DIRECT_REPLY_TO
-from amqp_broker.broker.counters import VOLATILE
+from amqp_broker.broker.counting.counters import VOLATILE
 from amqp_broker.broker.queues.classic import ClassicQueue
 from amqp_broker.broker.queues.queue import QueueDeclaration
 from amqp_broker.broker.queues.statistics import QueueStatistics

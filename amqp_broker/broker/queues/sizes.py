@@ -8,8 +8,8 @@ from operator import add
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from amqp_broker.amqp.message import ENTRY_BYTES
-from amqp_broker.broker.portions import Steps
 from amqp_broker.broker.queues.octets import octets_of
+from amqp_broker.broker.scheduling.portions import Steps
 
 if TYPE_CHECKING:
     from amqp_broker.amqp.message import Message

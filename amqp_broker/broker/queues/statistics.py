@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from amqp_broker.broker.counters import DeliveryCounts
+from amqp_broker.broker.counting.counters import DeliveryCounts
 
 if TYPE_CHECKING:
+    from amqp_broker.broker.counting.history import History
     from amqp_broker.broker.exchanges.exchange import Exchange
-    from amqp_broker.broker.history import History
 
 
 # The numbers of all messages, of ready and of unacked ones.

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from amqp_broker.broker.timers import Timer, Timers
+    from amqp_broker.broker.scheduling.timers import Timer, Timers
 
 
 class UnusedExpiry:

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 from amqp_broker.amqp import fields
 from amqp_broker.amqp.message import Address, Message, Properties, SpecialMessage, failures_of, with_property_list
 from amqp_broker.amqp.property_list import Layout, scan, with_fields
-from amqp_broker.broker.counters import AT_LEAST_ONCE, CONFIRMED
-from amqp_broker.broker.portions import KNOWN_BYTES, READ_BYTES
+from amqp_broker.broker.counting.counters import AT_LEAST_ONCE, CONFIRMED
 from amqp_broker.broker.queues.dead_letter_reasons import REJECTED
+from amqp_broker.broker.scheduling.portions import KNOWN_BYTES, READ_BYTES
 
 if TYPE_CHECKING:
     from amqp_broker.broker.exchanges.exchange import Exchange

@@ -7,17 +7,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from amqp_broker.broker.portions import COPIED_BYTES, DEAD_LETTER_WORK, WORK_MAX
 from amqp_broker.broker.queues.kept_dead_letters import RETRY_MS
 from amqp_broker.broker.routing.dead_letter import dead_letter, push
+from amqp_broker.broker.scheduling.portions import COPIED_BYTES, DEAD_LETTER_WORK, WORK_MAX
 
 if TYPE_CHECKING:
     from amqp_broker.amqp.message import Message
     from amqp_broker.broker.broker import Broker
-    from amqp_broker.broker.portions import Steps
     from amqp_broker.broker.queues.kept_dead_letters import KeptDeadLetter
     from amqp_broker.broker.queues.queue import Queue
     from amqp_broker.broker.routing.dead_letter import DeadLetter
+    from amqp_broker.broker.scheduling.portions import Steps
 
 
 class DeadLettering:

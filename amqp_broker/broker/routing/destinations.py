@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Final
 from amqp_broker.amqp import fields
 from amqp_broker.broker.exchanges.exchange import Destination, Exchange
 from amqp_broker.broker.exchanges.topic import TopicExchange
-from amqp_broker.broker.portions import Steps
 from amqp_broker.broker.queues.queue import Queue
 from amqp_broker.broker.queues.reply import REPLY_PREFIX, REPLY_TO, ReplyQueue
+from amqp_broker.broker.scheduling.portions import Steps
 
 if TYPE_CHECKING:
     from amqp_broker.amqp.message import Message

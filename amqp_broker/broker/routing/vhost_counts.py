@@ -6,13 +6,13 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from amqp_broker.broker.counters import Counters, DeliveryCounts, PublishCounts
-from amqp_broker.broker.portions import Steps, finished
+from amqp_broker.broker.counting.counters import Counters, DeliveryCounts, PublishCounts
 from amqp_broker.broker.queues.statistics import NO_MESSAGES, Lengths
+from amqp_broker.broker.scheduling.portions import Steps, finished
 
 if TYPE_CHECKING:
+    from amqp_broker.broker.counting.history import History
     from amqp_broker.broker.exchanges.exchange import Exchange
-    from amqp_broker.broker.history import History
     from amqp_broker.broker.queues.queue import Queue
     from amqp_broker.broker.routing.route import Route
 

@@ -10,9 +10,9 @@ from urllib.parse import unquote, urlencode, urlsplit
 
 import click
 
-from amqp_broker.cli import node_finder
-from amqp_broker.cli.http_api import Answered, Api, Place, Refused, Unreachable, without_password
 from amqp_broker.cli.own.command_error import CommandError
+from amqp_broker.cli.shared import node_finder
+from amqp_broker.cli.shared.http_api import Answered, Api, Place, Refused, Unreachable, without_password
 from amqp_broker.exit_codes import EX_DATAERR, EX_NOPERM, EX_UNAVAILABLE, EX_USAGE
 
 CONFLICT: Final = 409

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from typing import NoReturn
 
-from amqp_broker.cli.standard_streams import finish_output, not_text, output_lost
+from amqp_broker.cli.shared.standard_streams import finish_output, not_text, output_lost
 from amqp_broker.exit_codes import EX_CONFIG, EX_USAGE
 
 

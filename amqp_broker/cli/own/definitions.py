@@ -17,8 +17,8 @@ from amqp_broker.broker.broker import Broker
 from amqp_broker.cli.own.broker_client import address_of, answer_of
 from amqp_broker.cli.own.command_error import CommandError
 from amqp_broker.cli.own.store import folder_of
-from amqp_broker.cli.progress_bar import showing_progress
-from amqp_broker.cli.standard_streams import read_input
+from amqp_broker.cli.shared.progress_bar import showing_progress
+from amqp_broker.cli.shared.standard_streams import read_input
 from amqp_broker.exit_codes import EX_CANTCREAT, EX_DATAERR, EX_NOINPUT, EX_NOPERM, EX_UNAVAILABLE
 from amqp_broker.management.documents.definition import DefinitionsError
 from amqp_broker.management.documents.exporting import export as export_from

@@ -21,7 +21,7 @@ from amqp_broker.demo.fault_plan import SEED_MAX, fault_plan
 from amqp_broker.demo.figures import for_page, result
 from amqp_broker.demo.strategies import STRATEGIES, Strategy
 from amqp_broker.exit_codes import EX_UNAVAILABLE
-from amqp_broker.management.node import Demo
+from amqp_broker.management.node.node import Demo
 
 if TYPE_CHECKING:
     from rich.live import Live as Redrawn

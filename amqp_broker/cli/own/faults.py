@@ -8,8 +8,8 @@ from typing import Any
 
 import click
 
+from amqp_broker.broker.lab.fault_rules import ACTIONS, KNOWN, OF_MESSAGE
 from amqp_broker.cli.own.broker_client import ask, of_a_running_broker
-from amqp_broker.lab.fault_rules import ACTIONS, KNOWN, OF_MESSAGE
 
 
 @click.group()

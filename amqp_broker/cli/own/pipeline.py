@@ -17,7 +17,7 @@ import click
 from amqp_broker.cli.own.command_error import CommandError, refusal
 from amqp_broker.cli.own.lake_commands import compact, convert, export
 from amqp_broker.cli.own.spark_command import check_lake, counted, of_a_slice, on_spark, open_lake, session
-from amqp_broker.cli.progress_bar import showing_progress
+from amqp_broker.cli.shared.progress_bar import showing_progress
 from amqp_broker.exit_codes import EX_CANTCREAT
 
 if TYPE_CHECKING:

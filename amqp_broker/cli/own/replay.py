@@ -16,7 +16,7 @@ import click
 
 from amqp_broker.broker.observe.capture import CapturedMessage
 from amqp_broker.cli.own.command_error import CommandError, refusal
-from amqp_broker.cli.progress_bar import showing_progress
+from amqp_broker.cli.shared.progress_bar import showing_progress
 from amqp_broker.exit_codes import EX_DATAERR, EX_NOINPUT, EX_USAGE
 from amqp_broker.management.documents.capture_file import CaptureFileError, Skipped, read
 from amqp_broker.server.replay_runner import Item, Replay, ReplayLost, ReplayRunner, parse_uri

@@ -11,7 +11,7 @@ from typing import Final
 
 import click
 
-from amqp_broker.cli.progress_bar import showing_progress
+from amqp_broker.cli.shared.progress_bar import showing_progress
 from amqp_broker.exit_codes import EX_CANTCREAT, EX_DATAERR, EX_NOINPUT, EX_SOFTWARE, EX_TEMPFAIL
 from amqp_broker.settings.sources.precedence import load
 from amqp_broker.store import copies

@@ -6,11 +6,11 @@ import os
 from collections.abc import Container, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from amqp_broker.cli.http_api import without_password
 from amqp_broker.cli.rabbitmq.admin_objects import NOUNS, OBJECTS
 from amqp_broker.cli.rabbitmq.admin_tables import FORMATS
 from amqp_broker.cli.rabbitmq.command import Misuse
 from amqp_broker.cli.rabbitmq.options import Kind, Option, flags_of, read_words
+from amqp_broker.cli.shared.http_api import without_password
 
 if TYPE_CHECKING:
     import ssl

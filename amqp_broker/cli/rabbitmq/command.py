@@ -11,10 +11,10 @@ import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from amqp_broker.cli.http_api import Answered, Api, TimedOut, Unreachable
-from amqp_broker.cli.node_finder import NotRunning, Running, UntrustedFolder
 from amqp_broker.cli.rabbitmq.formatters import bold, erlang, heading
 from amqp_broker.cli.rabbitmq.options import Option
+from amqp_broker.cli.shared.http_api import Answered, Api, TimedOut, Unreachable
+from amqp_broker.cli.shared.node_finder import NotRunning, Running, UntrustedFolder
 from amqp_broker.exit_codes import EX_DATAERR, EX_TEMPFAIL, EX_UNAVAILABLE, EX_USAGE
 
 if TYPE_CHECKING:

@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable
 from typing import NoReturn
 
-from amqp_broker.cli.node_finder import NotRunning
 from amqp_broker.cli.rabbitmq.command import (
     BOTH,
     OPERATIONS,
@@ -20,6 +19,7 @@ from amqp_broker.cli.rabbitmq.command import (
     octets_of,
     simple,
 )
+from amqp_broker.cli.shared.node_finder import NotRunning
 from amqp_broker.exit_codes import EX_DATAERR
 
 CONFIGURATION = "Configuration and Environment"

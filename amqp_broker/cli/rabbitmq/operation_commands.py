@@ -6,7 +6,6 @@ import json
 import os
 import time
 
-from amqp_broker.cli.progress_bar import showing_progress
 from amqp_broker.cli.rabbitmq.columns import pid_of
 from amqp_broker.cli.rabbitmq.command import (
     NO_OBJECT,
@@ -24,7 +23,8 @@ from amqp_broker.cli.rabbitmq.command import (
 )
 from amqp_broker.cli.rabbitmq.evaluation import check_expression, evaluate
 from amqp_broker.cli.rabbitmq.evaluation import check_file as check_erlang_file
-from amqp_broker.cli.standard_streams import read_input
+from amqp_broker.cli.shared.progress_bar import showing_progress
+from amqp_broker.cli.shared.standard_streams import read_input
 from amqp_broker.exit_codes import EX_DATAERR, EX_UNAVAILABLE, EX_USAGE
 
 # Definitions

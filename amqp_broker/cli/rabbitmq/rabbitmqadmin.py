@@ -12,13 +12,13 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from amqp_broker.cli.http_api import Answered, Api, Place, Unreachable
 from amqp_broker.cli.rabbitmq.admin_objects import CHECKS, JSON_FIELDS, NOUNS, OBJECTS, TRUTH_FIELDS, Listed, Object
 from amqp_broker.cli.rabbitmq.admin_options import OPTIONS, Line, from_file, from_uri, tls_of, understand
 from amqp_broker.cli.rabbitmq.admin_tables import FORMATS, print_list
 from amqp_broker.cli.rabbitmq.command import Misuse, is_number, path_of
 from amqp_broker.cli.rabbitmq.options import Option, help_lines
-from amqp_broker.cli.standard_streams import finish_output, not_text, read_input
+from amqp_broker.cli.shared.http_api import Answered, Api, Place, Unreachable
+from amqp_broker.cli.shared.standard_streams import finish_output, not_text, read_input
 
 EX_FAILED = 1
 TRUE = ("true", "1", "yes")

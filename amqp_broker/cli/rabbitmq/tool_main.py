@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from amqp_broker.cli.rabbitmq.command import DIAGNOSTICS, PLUGINS, STREAMS, UPGRADE, Command
 from amqp_broker.cli.rabbitmq.tool import run
 from amqp_broker.cli.rabbitmq.tool_help import HELP
-from amqp_broker.cli.standard_streams import finish_output, not_text, output_lost
+from amqp_broker.cli.shared.standard_streams import finish_output, not_text, output_lost
 from amqp_broker.exit_codes import EX_USAGE
 
 MODULES = (

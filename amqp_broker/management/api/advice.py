@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from amqp_broker.lab.advice import Advice, Advisor
-from amqp_broker.lab.habits import HABITS
+from amqp_broker.broker.lab.advice import Advice, Advisor
+from amqp_broker.broker.lab.habits import HABITS
 from amqp_broker.management.documents.values import text_of
 from amqp_broker.management.http.answers import NO_CONTENT, Answer, bad_request, no_such
 from amqp_broker.management.http.auth import ADMINISTRATOR

@@ -7,7 +7,7 @@ from typing import Any
 from msgspec import Struct
 
 from amqp_broker.broker.broker import CLUSTER_NAME
-from amqp_broker.broker.portions import Steps
+from amqp_broker.broker.scheduling.portions import Steps
 from amqp_broker.management.http.answers import NO_CONTENT, Answer
 from amqp_broker.management.http.auth import ADMINISTRATOR, MANAGEMENT
 from amqp_broker.management.http.endpoint import Endpoints

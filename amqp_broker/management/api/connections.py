@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from amqp_broker.broker.portions import Steps
+from amqp_broker.broker.scheduling.portions import Steps
 from amqp_broker.management.api.channels import channel_row, is_there
 from amqp_broker.management.api.statistics import GARBAGE_COLLECTION, RATE, Statistics
 from amqp_broker.management.documents.values import json_of_table

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from amqp_broker.broker.portions import Steps, popping
+from amqp_broker.broker.scheduling.portions import Steps, popping
 from amqp_broker.management.documents.disposable import Disposable
 from amqp_broker.management.documents.values import json_of_table
 from amqp_broker.management.http.auth import MANAGEMENT, MONITORING, has_tag
@@ -14,7 +14,7 @@ from amqp_broker.management.http.request import Request
 
 if TYPE_CHECKING:
     from amqp_broker.broker.broker import Broker
-    from amqp_broker.broker.peer import Peer
+    from amqp_broker.broker.clients.peer import Peer
     from amqp_broker.broker.queues.consumer import Consumer
     from amqp_broker.broker.queues.queue import Queue
 

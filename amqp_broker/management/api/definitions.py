@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from amqp_broker.broker.portions import Steps
+from amqp_broker.broker.scheduling.portions import Steps
 from amqp_broker.management.documents.definition import DefinitionsError
 from amqp_broker.management.documents.disposable import Disposable
 from amqp_broker.management.documents.exporting import exporting

@@ -10,7 +10,7 @@ from amqp_broker.broker.exchanges.delayed import DelayedExchange
 from amqp_broker.broker.exchanges.exchange import ExchangeDeclaration
 from amqp_broker.broker.operations import authorized
 from amqp_broker.broker.operations.authorized import stripped
-from amqp_broker.broker.portions import Steps
+from amqp_broker.broker.scheduling.portions import Steps
 from amqp_broker.management.api.consumers import channel_details
 from amqp_broker.management.api.statistics import Statistics, with_details
 from amqp_broker.management.documents.values import json_of_table

@@ -1,4 +1,4 @@
-"""Fault rules (`lab/fault_rules.py`)."""
+"""Fault rules (`broker/lab/fault_rules.py`)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, Struct
 
-from amqp_broker.lab.fault_rules import ACTIONS, KNOWN, REPLIES, Rule, known_fields
+from amqp_broker.broker.lab.fault_rules import ACTIONS, KNOWN, REPLIES, Rule, known_fields
 from amqp_broker.management.http.answers import NO_CONTENT, Answer, not_found
 from amqp_broker.management.http.auth import ADMINISTRATOR
 from amqp_broker.management.http.endpoint import Endpoints
@@ -21,7 +21,7 @@ _Flag = Annotated[Any, Meta(extra_json_schema={"type": "boolean"})]
 
 
 class NewFault(Struct):
-    """A fault rule; `lab/fault_rules.py` reads and checks it."""
+    """A fault rule; `broker/lab/fault_rules.py` reads and checks it."""
 
     action: Annotated[Any, Meta(extra_json_schema={"enum": list(ACTIONS)})]
     on: Annotated[Any, Meta(extra_json_schema={"enum": list(KNOWN)})] = UNSET

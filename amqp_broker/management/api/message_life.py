@@ -11,8 +11,8 @@ from amqp_broker.amqp.errors import NotFound
 from amqp_broker.amqp.message import Message
 from amqp_broker.broker.observe.event_log import Event, EventLog
 from amqp_broker.broker.observe.message_fate import fate
-from amqp_broker.broker.portions import Steps
 from amqp_broker.broker.queues.queue import Queue
+from amqp_broker.broker.scheduling.portions import Steps
 from amqp_broker.broker.vhost import VHost
 from amqp_broker.management.api.event_log import event_row, timeline_of
 from amqp_broker.management.documents.pytest_text import pytest_text

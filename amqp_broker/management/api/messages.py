@@ -14,12 +14,12 @@ from msgspec import Meta, Struct
 
 from amqp_broker.amqp.errors import AccessRefused, AMQPError, NotFound, NotImplemented_
 from amqp_broker.amqp.message import Message, Properties
+from amqp_broker.broker.clients.peer import Peer
 from amqp_broker.broker.operations.checked_publish import publish as publish_message
 from amqp_broker.broker.operations.interceptors import as_sent
-from amqp_broker.broker.peer import Peer
-from amqp_broker.broker.portions import Steps
 from amqp_broker.broker.queues.ownership import check_owner
 from amqp_broker.broker.queues.queue import Queue
+from amqp_broker.broker.scheduling.portions import Steps
 from amqp_broker.broker.vhost import VHost
 from amqp_broker.management.documents.properties import InvalidProperty, properties_of
 from amqp_broker.management.documents.values import SHORTSTR_BYTES_MAX, json_of_table, text_of

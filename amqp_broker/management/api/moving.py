@@ -8,7 +8,7 @@ from msgspec import Meta, Struct
 
 from amqp_broker.amqp.errors import AMQPError
 from amqp_broker.broker.operations.moving import move_to_exchange, move_to_queue
-from amqp_broker.broker.portions import Steps
+from amqp_broker.broker.scheduling.portions import Steps
 from amqp_broker.management.api.messages import channel_refusal, entered_vhost
 from amqp_broker.management.http import shapes
 from amqp_broker.management.http.answers import bad_request

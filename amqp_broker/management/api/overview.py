@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING, Any, Final
 
 from amqp_broker.broker.broker import CLUSTER_TAGS
 from amqp_broker.broker.exchanges.types import exchange_types
-from amqp_broker.broker.portions import Steps
+from amqp_broker.broker.scheduling.portions import Steps
 from amqp_broker.implementation import implementation
 from amqp_broker.management.api import channels, connections
 from amqp_broker.management.api.statistics import Statistics, with_details
 from amqp_broker.management.http.auth import MANAGEMENT, MONITORING, PUBLIC, has_tag, sees_vhost
 from amqp_broker.management.http.endpoint import Endpoints
 from amqp_broker.management.http.request import Request
-from amqp_broker.management.totals import all_queue_totals, message_stats, queue_totals
+from amqp_broker.management.node.totals import all_queue_totals, message_stats, queue_totals
 
 if TYPE_CHECKING:
     from amqp_broker.broker.broker import Broker
     from amqp_broker.broker.vhost import VHost
-    from amqp_broker.management.node import Listener
+    from amqp_broker.management.node.node import Listener
 
 endpoints = Endpoints()
 

@@ -12,10 +12,10 @@ from amqp_broker.amqp import nested
 from amqp_broker.amqp.errors import AMQPError
 from amqp_broker.amqp.message import Message
 from amqp_broker.broker.exchanges.delayed import DelayedExchange
-from amqp_broker.broker.portions import Steps
 from amqp_broker.broker.queues.queue import Queue
 from amqp_broker.broker.queues.quorum import QuorumQueue
 from amqp_broker.broker.queues.stream import StreamQueue
+from amqp_broker.broker.scheduling.portions import Steps
 from amqp_broker.broker.vhost import VHost
 from amqp_broker.management.api.messages import Encoding, channel_refusal, entered_vhost, message_row
 from amqp_broker.management.documents.values import LEVELS_MAX, TOO_DEEP

@@ -8,8 +8,8 @@ from msgspec import UNSET, Meta, Struct, field
 
 from amqp_broker.amqp.errors import InvalidParameter
 from amqp_broker.broker.admin.policies import Policies, Policy
-from amqp_broker.broker.portions import Steps
 from amqp_broker.broker.runtime_parameters import policy_of
+from amqp_broker.broker.scheduling.portions import Steps
 from amqp_broker.management.api.vhosts import changed_vhost, named_vhosts
 from amqp_broker.management.documents.exporting import policy_row
 from amqp_broker.management.http.answers import CREATED, NO_CONTENT, Answer, escaped, validation_failed

@@ -12,12 +12,12 @@ from msgspec import Struct, field
 from amqp_broker.broker.admin.policies import effective_definition
 from amqp_broker.broker.operations import authorized
 from amqp_broker.broker.operations.authorized import stripped
-from amqp_broker.broker.portions import Steps
 from amqp_broker.broker.queues.queue import QueueDeclaration
 from amqp_broker.broker.queues.quorum import QuorumQueue
 from amqp_broker.broker.queues.quorum_order import HIGH_MIN
 from amqp_broker.broker.queues.sizes import NOTHING, Sizes, memory_bytes, paged_count, ready_sizes, sizing_unacked
 from amqp_broker.broker.queues.stream import StreamQueue
+from amqp_broker.broker.scheduling.portions import Steps
 from amqp_broker.broker.vhost import check_reserved
 from amqp_broker.management.api.consumers import channel_details, rows_of
 from amqp_broker.management.api.statistics import GARBAGE_COLLECTION, RATE, Statistics, iso_time, with_details
@@ -29,7 +29,7 @@ from amqp_broker.management.http.listing import ListQuery, listed
 from amqp_broker.management.http.names import check_name
 from amqp_broker.management.http.request import Request
 from amqp_broker.management.http.shapes import Flag, Switch, Table, read_by
-from amqp_broker.management.totals import lengths_of
+from amqp_broker.management.node.totals import lengths_of
 
 if TYPE_CHECKING:
     from amqp_broker.broker.exchanges.exchange import Exchange

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from amqp_broker.broker.operations.resetting import resetting, resetting_vhost
-from amqp_broker.broker.portions import Steps
+from amqp_broker.broker.scheduling.portions import Steps
 from amqp_broker.management.http.answers import NO_CONTENT, Answer, bad_request, not_found
 from amqp_broker.management.http.auth import ADMINISTRATOR
 from amqp_broker.management.http.endpoint import Endpoints

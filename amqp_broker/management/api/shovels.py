@@ -14,7 +14,7 @@ from amqp_broker.management.http.auth import MONITORING, POLICYMAKER
 from amqp_broker.management.http.endpoint import Endpoints
 from amqp_broker.management.http.listing import ListQuery, listed_rows
 from amqp_broker.management.http.request import Request
-from amqp_broker.management.node import ShovelStatus
+from amqp_broker.management.node.node import ShovelStatus
 
 endpoints = Endpoints()
 

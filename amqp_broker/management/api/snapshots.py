@@ -11,7 +11,7 @@ from typing import Any
 from msgspec import Struct
 
 from amqp_broker.broker.admin.access import Permission
-from amqp_broker.broker.portions import Steps
+from amqp_broker.broker.scheduling.portions import Steps
 from amqp_broker.management.documents.definition import DefinitionsError
 from amqp_broker.management.documents.parsing import parsing
 from amqp_broker.management.documents.snapshots import NotEmpty, Snapshot, SnapshotError, restoring, taking

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
-from amqp_broker.management.rates import DETAILS, Range
-from amqp_broker.management.rates import RATE as RATE
+from amqp_broker.management.node.rates import DETAILS, Range
+from amqp_broker.management.node.rates import RATE as RATE
 
 if TYPE_CHECKING:
-    from amqp_broker.broker.history import Charted
+    from amqp_broker.broker.counting.history import Charted
     from amqp_broker.management.http.request import Request
 
 # Prefix of the query parameters for the samples of a group.

@@ -13,8 +13,8 @@ from msgspec import UNSET, Struct, UnsetType
 from amqp_broker.amqp.errors import ProtectedFromDeletion
 from amqp_broker.broker.admin.access import Permission
 from amqp_broker.broker.admin.metadata import Metadata
-from amqp_broker.broker.history import LENGTHS
-from amqp_broker.broker.portions import Steps
+from amqp_broker.broker.counting.history import LENGTHS
+from amqp_broker.broker.scheduling.portions import Steps
 from amqp_broker.broker.vhost import VHost
 from amqp_broker.management.api.statistics import Statistics
 from amqp_broker.management.http.answers import CREATED, NO_CONTENT, Answer, Refusal, bad_request
@@ -23,7 +23,7 @@ from amqp_broker.management.http.endpoint import Endpoints
 from amqp_broker.management.http.listing import ListQuery, listed
 from amqp_broker.management.http.request import Request
 from amqp_broker.management.http.shapes import Flag, OptionalFlag, Reader, read_by, tags, text
-from amqp_broker.management.totals import queue_totals
+from amqp_broker.management.node.totals import queue_totals
 
 endpoints = Endpoints()
 

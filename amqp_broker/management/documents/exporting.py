@@ -13,9 +13,9 @@ from amqp_broker.broker.admin.access import Permission, TopicPermission, User, e
 from amqp_broker.broker.admin.policies import Policy
 from amqp_broker.broker.broker import Broker
 from amqp_broker.broker.exchanges.exchange import Binding, Exchange
-from amqp_broker.broker.portions import Steps, finished, popping
 from amqp_broker.broker.queues.queue import Queue
 from amqp_broker.broker.runtime_parameters import Parameter
+from amqp_broker.broker.scheduling.portions import Steps, finished, popping
 from amqp_broker.broker.vhost import VHost
 from amqp_broker.management.documents.disposable import Disposable
 from amqp_broker.management.documents.importing import INTERNAL, RESERVED

@@ -24,10 +24,10 @@ from amqp_broker.broker.admin.policies import POLICY_VALUES, Policy, check
 from amqp_broker.broker.broker import Broker
 from amqp_broker.broker.exchanges.exchange import ExchangeDeclaration
 from amqp_broker.broker.exchanges.types import exchange_type
-from amqp_broker.broker.portions import Steps, finished
 from amqp_broker.broker.queues import arguments
 from amqp_broker.broker.queues.queue import QueueDeclaration
 from amqp_broker.broker.queues.types import NOT_PERMITTED, check_shape, deprecated_feature, with_default_type
+from amqp_broker.broker.scheduling.portions import Steps, finished
 from amqp_broker.management.documents.definition import DefinitionsError, Entry, sentence_of, short_type, title_of
 from amqp_broker.management.documents.disposable import Disposable
 from amqp_broker.management.documents.values import SHORTSTR_BYTES_MAX

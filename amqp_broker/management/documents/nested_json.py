@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final, NoReturn
 
 from amqp_broker.amqp import nested
-from amqp_broker.broker.portions import Steps, finished
+from amqp_broker.broker.scheduling.portions import Steps, finished
 
 # Levels that a request may have. RabbitMQ no longer publishes a message of this depth.
 LEVELS_MAX: Final = 100_000

@@ -6,7 +6,7 @@ import json
 import re
 from typing import Any, Final
 
-from amqp_broker.broker.portions import Steps, finished
+from amqp_broker.broker.scheduling.portions import Steps, finished
 from amqp_broker.management.documents import nested_json
 from amqp_broker.management.documents.definition import DefinitionsError
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from amqp_broker.amqp.errors import InvalidParameter
 from amqp_broker.amqp.message import SpecialMessage
+from amqp_broker.broker.lab.fault_rules import REPLIES
 from amqp_broker.broker.observe.event_log import Event
 from amqp_broker.broker.observe.message_fate import READY, fate
 from amqp_broker.broker.vhost import VHost
-from amqp_broker.lab.fault_rules import REPLIES
 from amqp_broker.management.documents.pytest_topology import declared_name, topology
 from amqp_broker.management.documents.python_source import IMPORTS, source, with_arguments
 

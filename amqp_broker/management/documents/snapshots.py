@@ -27,11 +27,11 @@ from amqp_broker.amqp.message import (
 from amqp_broker.broker.broker import Broker
 from amqp_broker.broker.exchanges.delayed import DELAY_MS_MAX, DelayedExchange
 from amqp_broker.broker.operations.resetting import resetting_vhost
-from amqp_broker.broker.portions import Steps, finished
 from amqp_broker.broker.queues.backlog_queue import BacklogQueue
 from amqp_broker.broker.queues.queue import Queue
 from amqp_broker.broker.queues.quorum_order import LEVELS, PRIORITY_DEFAULT
 from amqp_broker.broker.queues.stream import StreamQueue
+from amqp_broker.broker.scheduling.portions import Steps, finished
 from amqp_broker.broker.snapshot import (
     FrozenQueue,
     FrozenStream,

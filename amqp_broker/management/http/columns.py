@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from amqp_broker.broker.portions import Steps
+from amqp_broker.broker.scheduling.portions import Steps
 from amqp_broker.management.documents.disposable import Disposable
 from amqp_broker.management.http.listing import Paged
 

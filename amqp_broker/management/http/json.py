@@ -13,7 +13,7 @@ import msgspec
 
 from amqp_broker.amqp import fields, nested
 from amqp_broker.amqp.errors import InvalidParameter
-from amqp_broker.broker.portions import Steps
+from amqp_broker.broker.scheduling.portions import Steps
 from amqp_broker.management.documents import nested_json
 from amqp_broker.management.documents.disposable import Disposable
 from amqp_broker.management.documents.values import has_null, table_of, text_of

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Final, NamedTuple, TypeAlias, TypeVar
 from msgspec import Struct
 
 from amqp_broker.broker.admin import patterns
-from amqp_broker.broker.portions import Steps, popping
+from amqp_broker.broker.scheduling.portions import Steps, popping
 from amqp_broker.management.documents.disposable import Disposable
 from amqp_broker.management.http import json
 from amqp_broker.management.http.answers import Refusal, bad_request

@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl
 import msgspec
 from msgspec import Struct
 
-from amqp_broker.broker.portions import Steps, finished
+from amqp_broker.broker.scheduling.portions import Steps, finished
 from amqp_broker.management.documents import nested_json
 from amqp_broker.management.http import shapes
 from amqp_broker.management.http.answers import Refusal, bad_request, not_found
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from amqp_broker.broker.admin.access import User
     from amqp_broker.broker.broker import Broker
     from amqp_broker.broker.vhost import VHost
-    from amqp_broker.management.node import Node
+    from amqp_broker.management.node.node import Node
 
 S = TypeVar("S", bound=Struct)
 

@@ -10,7 +10,7 @@ from aiohttp import web
 from aiohttp.abc import AbstractStreamWriter
 from aiohttp.payload import Payload
 
-from amqp_broker.broker.portions import Steps
+from amqp_broker.broker.scheduling.portions import Steps
 from amqp_broker.management.http import json
 from amqp_broker.management.http.answers import Answer, Challenge, Refusal
 from amqp_broker.management.http.auth import CHALLENGE

@@ -18,7 +18,7 @@ from aiohttp import web
 from msgspec import Struct
 
 from amqp_broker.broker.admin.access import InternalUser
-from amqp_broker.broker.portions import Steps, Work
+from amqp_broker.broker.scheduling.portions import Steps, Work
 from amqp_broker.management.api.overview import overview
 from amqp_broker.management.http import json
 from amqp_broker.management.http.answers import Streamed, bad_request, not_found

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
     from amqp_broker.broker.broker import Broker
-    from amqp_broker.management.node import Node
+    from amqp_broker.management.node.node import Node
 
 GAUGE: Final = "gauge"
 COUNTER: Final = "counter"

@@ -12,7 +12,7 @@ from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
 
-from amqp_broker.broker.portions import Steps, popping
+from amqp_broker.broker.scheduling.portions import Steps, popping
 from amqp_broker.management.http.answers import Answer
 from amqp_broker.management.http.auth import PUBLIC
 from amqp_broker.management.http.endpoint import Endpoints

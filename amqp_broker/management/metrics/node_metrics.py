@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
-from amqp_broker.broker.counters import QUEUE_TYPES, VOLATILE, DeliveryCounts, PublishCounts
+from amqp_broker.broker.counting.counters import QUEUE_TYPES, VOLATILE, DeliveryCounts, PublishCounts
 from amqp_broker.management.metrics.declarations import COUNTER, GAUGE, UNTYPED, Family, Metric, Scope
 
 AMQP_091: Final = "amqp091"

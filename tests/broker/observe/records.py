@@ -8,9 +8,9 @@ from itertools import count
 from typing import Any, Final, NamedTuple
 
 from amqp_broker.broker.broker import Broker
+from amqp_broker.broker.clients.peer import Peer
 from amqp_broker.broker.observe.record import IN_LIST
 from amqp_broker.broker.observe.selection import Selection
-from amqp_broker.broker.peer import Peer
 from amqp_broker.broker.queues.queue import Queue, QueueDeclaration
 from amqp_broker.broker.vhost import VHost
 from amqp_broker.settings.settings import Settings

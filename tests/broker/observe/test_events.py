@@ -13,9 +13,9 @@ from amqp_broker.broker.admin.metadata import Metadata
 from amqp_broker.broker.admin.policies import Policy
 from amqp_broker.broker.broker import Broker
 from amqp_broker.broker.clients.client_connection import Connection
+from amqp_broker.broker.clients.peer import Tls
 from amqp_broker.broker.exchanges.exchange import ExchangeDeclaration
 from amqp_broker.broker.observe.events import EVENT_EXCHANGE
-from amqp_broker.broker.peer import Tls
 from amqp_broker.broker.queues.queue import Queue, QueueDeclaration
 from amqp_broker.broker.vhost import VHost
 from amqp_broker.settings.settings import Settings

@@ -3,9 +3,9 @@ from __future__ import annotations
 import pytest
 from pamqp.commands import Basic, Queue
 
+from amqp_broker.broker.lab.fault_rules import Rule
 from amqp_broker.broker.observe.event_log import EventLog
 from amqp_broker.broker.observe.message_fate import ELSEWHERE, GONE, READY, UNACKED, Fate, fate, named
-from amqp_broker.lab.fault_rules import Rule
 from tests.peer import Lab, Peer
 
 

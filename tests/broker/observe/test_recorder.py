@@ -9,11 +9,11 @@ import pytest
 from pamqp.commands import Basic, Confirm
 
 from amqp_broker.amqp.message import Address, Message, Properties, SpecialMessage
+from amqp_broker.broker.clients.peer import Peer
 from amqp_broker.broker.observe.message_trace import TRACE_EXCHANGE
 from amqp_broker.broker.observe.record import CONTENT_BYTES_MAX, EVENTS_MAX
 from amqp_broker.broker.observe.recorder import RECORD_MS
 from amqp_broker.broker.observe.selection import Selection
-from amqp_broker.broker.peer import Peer
 from amqp_broker.broker.queues.queue import Queue
 from amqp_broker.broker.vhost import VHost
 from tests.broker.observe.records import declare, new_client, new_traced_vhost, record, records, rows

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from amqp_broker.amqp.message import Address, Message, Properties, SpecialMessage
+from amqp_broker.broker.clients.peer import Peer
 from amqp_broker.broker.observe.message_trace import MessageTrace
-from amqp_broker.broker.peer import Peer
 from amqp_broker.broker.vhost import VHost
 from tests.broker.observe.records import declare, new_client, new_traced_vhost, record, records, rows
 from tests.broker_parts import CollectingConsumer

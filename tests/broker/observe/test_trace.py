@@ -10,8 +10,8 @@ import pytest
 from amqp_broker.amqp import fields
 from amqp_broker.amqp.message import Address, Message, Properties, SpecialMessage
 from amqp_broker.broker.broker import Broker
+from amqp_broker.broker.clients.peer import Peer
 from amqp_broker.broker.observe.message_trace import TRACE_EXCHANGE
-from amqp_broker.broker.peer import Peer
 from amqp_broker.broker.queues.queue import Queue, QueueDeclaration
 from amqp_broker.broker.vhost import VHost
 from amqp_broker.settings.settings import Settings

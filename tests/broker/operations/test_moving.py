@@ -11,8 +11,8 @@ from amqp_broker.broker.exchanges.exchange import Exchange
 from amqp_broker.broker.operations import moving
 from amqp_broker.broker.operations.moving import Moved
 from amqp_broker.broker.operations.restoring import restore
-from amqp_broker.broker.portions import finished
 from amqp_broker.broker.queues.queue import Queue
+from amqp_broker.broker.scheduling.portions import finished
 from amqp_broker.broker.vhost import VHost
 from tests.broker_parts import CollectingConsumer, bind, new_broker, new_exchange, new_message, new_queue, push
 from tests.memory_journal import MemoryJournal

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from amqp_broker.broker.counters import CONFIRMED, DEAD_LETTERED
+from amqp_broker.broker.counting.counters import CONFIRMED, DEAD_LETTERED
 from amqp_broker.broker.queues.dead_letter_reasons import DELIVERY_LIMIT, EXPIRED, MAXLEN, REJECTED
 
 

@@ -12,8 +12,8 @@ from pamqp import commands
 
 from amqp_broker.broker.admin.policies import Policy
 from amqp_broker.broker.durability.paged_buffer import PAGE_BYTES
-from amqp_broker.broker.portions import GIVE_UP_WORK, WORK_MAX
 from amqp_broker.broker.queues.delayed_retries import retry_delay
+from amqp_broker.broker.scheduling.portions import GIVE_UP_WORK, WORK_MAX
 from tests.peer import Lab, Peer, publish_bytes
 from tests.present import present
 from tests.restarting import durable_lab, restarted

@@ -9,8 +9,8 @@ import pytest
 from pamqp import base, commands
 
 from amqp_broker.broker.admin.policies import Policy
-from amqp_broker.broker.portions import DEAD_LETTER_WORK, GIVE_UP_WORK, WORK_MAX
 from amqp_broker.broker.queues.giving_up import DYING_MAX
+from amqp_broker.broker.scheduling.portions import DEAD_LETTER_WORK, GIVE_UP_WORK, WORK_MAX
 from tests.kinds_of_queues import DEAD, QUEUES
 from tests.peer import Lab, Peer, publish_bytes
 from tests.restarting import durable_lab, restarted

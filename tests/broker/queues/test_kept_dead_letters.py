@@ -8,10 +8,10 @@ import pytest
 from pamqp import commands
 
 from amqp_broker.broker.admin.policies import Policy
-from amqp_broker.broker.portions import DEAD_LETTER_WORK, WORK_MAX
 from amqp_broker.broker.queues.kept_dead_letters import RETRY_MS, TRIED_MAX
 from amqp_broker.broker.queues.queue_settings import QueueSettings
 from amqp_broker.broker.queues.quorum import QuorumQueue
+from amqp_broker.broker.scheduling.portions import DEAD_LETTER_WORK, WORK_MAX
 from tests.peer import Lab, Peer, deaths_in, publish_bytes
 from tests.present import present
 from tests.restarting import durable_lab, restarted

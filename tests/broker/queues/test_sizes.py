@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 from amqp_broker.amqp.message import ENTRY_BYTES
-from amqp_broker.broker.portions import finished
 from amqp_broker.broker.queues.sizes import QUEUE_BYTES, Sizes, memory_bytes, ready_sizes, sizes_of, sizing_unacked
+from amqp_broker.broker.scheduling.portions import finished
 from tests.broker_parts import new_message, new_queue, push
 from tests.peer import Lab
 

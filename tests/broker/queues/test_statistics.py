@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from amqp_broker.broker.counters import DeliveryCounts
+from amqp_broker.broker.counting.counters import DeliveryCounts
 from amqp_broker.broker.exchanges.exchange import DirectExchange
 from amqp_broker.broker.queues.statistics import QueueStatistics
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 import pytest
 from pamqp import commands
 
-from amqp_broker.broker.portions import WORK_MAX
+from amqp_broker.broker.scheduling.portions import WORK_MAX
 from tests.peer import Lab, Peer, deaths_in, publish_bytes
 from tests.present import present
 from tests.restarting import durable_lab, restarted

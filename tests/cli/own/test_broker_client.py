@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from amqp_broker.cli.http_api import Place, without_password
 from amqp_broker.cli.own.broker_client import address_of, ask, lines
 from amqp_broker.cli.own.command_error import CommandError
+from amqp_broker.cli.shared.http_api import Place, without_password
 from tests.running import RunningServer
 
 

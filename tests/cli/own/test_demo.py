@@ -120,7 +120,7 @@ class OnTerminal:
 
 
 def test_rich_is_imported_for_a_terminal_only() -> None:
-    script = "import sys, amqp_broker.cli.own.demo, amqp_broker.cli.progress_bar; print('rich' in sys.modules)"
+    script = "import sys, amqp_broker.cli.own.demo, amqp_broker.cli.shared.progress_bar; print('rich' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, encoding="utf-8", check=True)
     assert done.stdout == "False\n"
 

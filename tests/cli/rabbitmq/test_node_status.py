@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from amqp_broker.cli import node_finder
 from amqp_broker.cli.rabbitmq import tool
 from amqp_broker.cli.rabbitmq.tool_main import commands_of
+from amqp_broker.cli.shared import node_finder
 from tests.cli.status_of_node import diagnose
 from tests.running import RunningServer
 

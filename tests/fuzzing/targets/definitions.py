@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from amqp_broker.broker.broker import Broker
-from amqp_broker.broker.portions import finished
+from amqp_broker.broker.scheduling.portions import finished
 from amqp_broker.management.documents.definition import DefinitionsError
 from amqp_broker.management.documents.exporting import exporting
 from amqp_broker.management.documents.importing import SECTIONS, Import, import_

@@ -14,7 +14,7 @@ from urllib.parse import parse_qsl
 import msgspec
 from pamqp import commands
 
-from amqp_broker.broker.portions import finished
+from amqp_broker.broker.scheduling.portions import finished
 from amqp_broker.management.api_sections import all_endpoints
 from amqp_broker.management.http import json as answers_json
 from amqp_broker.management.http.answers import Answer, Deferred, Streamed, refusal_of

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from pamqp import commands
 
-from amqp_broker.lab.advice import PLACES_MAX
+from amqp_broker.broker.lab.advice import PLACES_MAX
 from tests.management.asking import Desk
 
 

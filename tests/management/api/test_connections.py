@@ -5,7 +5,7 @@ from urllib.parse import quote
 import pytest
 from pamqp import commands
 
-from amqp_broker.broker.peer import Tls
+from amqp_broker.broker.clients.peer import Tls
 from tests.management.asking import Desk
 
 

@@ -5,7 +5,7 @@ import base64
 import msgspec
 import pytest
 
-from amqp_broker.broker.portions import finished
+from amqp_broker.broker.scheduling.portions import finished
 from amqp_broker.management.api import definitions
 from amqp_broker.management.http.answers import Answer
 from amqp_broker.management.http.request import Request

@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from amqp_broker.management.node import Demo
+from amqp_broker.management.node.node import Demo
 from tests.management.asking import Desk
 
 

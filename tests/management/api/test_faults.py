@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from amqp_broker.lab.fault_rules import ACTIONS
+from amqp_broker.broker.lab.fault_rules import ACTIONS
 from tests.management.asking import Desk
 
 

@@ -7,8 +7,8 @@ import pytest
 
 from amqp_broker.broker.admin.access import Permission, TopicPermission
 from amqp_broker.broker.exchanges.exchange import ExchangeDeclaration
-from amqp_broker.broker.portions import Steps, finished
 from amqp_broker.broker.queues.queue import Queue, QueueDeclaration
+from amqp_broker.broker.scheduling.portions import Steps, finished
 from amqp_broker.management.api import messages
 from amqp_broker.management.http import json
 from amqp_broker.management.http.request import Request

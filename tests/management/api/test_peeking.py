@@ -14,9 +14,9 @@ from amqp_broker.amqp.message import Address, Message, Properties
 from amqp_broker.broker.admin.access import Permission
 from amqp_broker.broker.exchanges.delayed import DelayedExchange
 from amqp_broker.broker.exchanges.exchange import ExchangeDeclaration
-from amqp_broker.broker.portions import finished
 from amqp_broker.broker.queues.queue import Queue, QueueDeclaration
 from amqp_broker.broker.queues.stream import StreamQueue
+from amqp_broker.broker.scheduling.portions import finished
 from amqp_broker.management.api import peeking
 from amqp_broker.management.documents.values import LEVELS_MAX
 from amqp_broker.management.http.request import Request

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from amqp_broker.management.node import ShovelStatus
+from amqp_broker.management.node.node import ShovelStatus
 from tests.management.asking import Desk, StillNode
 
 

@@ -13,7 +13,7 @@ from amqp_broker.amqp import fields
 from amqp_broker.amqp.errors import DoesNotExist
 from amqp_broker.broker.admin.metadata import Metadata
 from amqp_broker.broker.broker import Broker
-from amqp_broker.broker.portions import finished
+from amqp_broker.broker.scheduling.portions import finished
 from amqp_broker.management.documents.exporting import export, exporting
 from amqp_broker.management.documents.importing import import_
 from amqp_broker.management.documents.parsing import parse

@@ -10,7 +10,7 @@ from amqp_broker.amqp.errors import DoesNotExist
 from amqp_broker.broker.admin.access import User
 from amqp_broker.broker.admin.metadata import Metadata
 from amqp_broker.broker.broker import Broker
-from amqp_broker.broker.portions import finished
+from amqp_broker.broker.scheduling.portions import finished
 from amqp_broker.management.documents.definition import DefinitionsError
 from amqp_broker.management.documents.exporting import export
 from amqp_broker.management.documents.importing import Import, import_, importing

@@ -11,10 +11,10 @@ from pamqp.common import FieldTable
 
 from amqp_broker.amqp.message import failures_of
 from amqp_broker.broker.operations import restoring as operations
-from amqp_broker.broker.portions import finished
 from amqp_broker.broker.queues.backlog_queue import BacklogQueue
 from amqp_broker.broker.queues.queue import Queue
 from amqp_broker.broker.queues.stream import StreamQueue
+from amqp_broker.broker.scheduling.portions import finished
 from amqp_broker.management.documents.snapshots import (
     NotEmpty,
     SnapshotError,

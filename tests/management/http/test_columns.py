@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from amqp_broker.broker.portions import finished
+from amqp_broker.broker.scheduling.portions import finished
 from amqp_broker.management.documents.disposable import Disposable
 from amqp_broker.management.http.columns import selected
 from amqp_broker.management.http.listing import Paged

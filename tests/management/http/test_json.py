@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from amqp_broker.amqp import fields
-from amqp_broker.broker.portions import finished
+from amqp_broker.broker.scheduling.portions import finished
 from amqp_broker.management.documents.disposable import Disposable
 from amqp_broker.management.documents.values import json_of
 from amqp_broker.management.http import json

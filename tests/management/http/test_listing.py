@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from pamqp import commands
 
-from amqp_broker.broker.portions import Work, finished
+from amqp_broker.broker.scheduling.portions import Work, finished
 from amqp_broker.management.api.queues import all_queues
 from amqp_broker.management.http.answers import Refusal
 from amqp_broker.management.http.listing import SORTED_MAX, Paged, listed, listed_rows

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from amqp_broker.broker.portions import finished
+from amqp_broker.broker.scheduling.portions import finished
 from amqp_broker.management.http.answers import Refusal
 from amqp_broker.management.http.request import VALUES_MAX, Request
 from tests.management.asking import Desk

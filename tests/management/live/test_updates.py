@@ -11,7 +11,7 @@ import pytest
 
 from amqp_broker.amqp.message import Address, Message, Properties
 from amqp_broker.broker.admin.access import User
-from amqp_broker.broker.peer import Peer
+from amqp_broker.broker.clients.peer import Peer
 from amqp_broker.management.http.answers import Refusal
 from amqp_broker.management.http.request import Request
 from amqp_broker.management.live.pending_updates import EVENTS_MAX, OCTETS_MAX, PendingUpdates

@@ -5,8 +5,8 @@ from pamqp import commands
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
-from amqp_broker.broker.portions import Steps, finished
 from amqp_broker.broker.queues.queue import QueueDeclaration
+from amqp_broker.broker.scheduling.portions import Steps, finished
 from amqp_broker.management.http.answers import Answer
 from amqp_broker.management.http.request import Request
 from amqp_broker.management.metrics import exposition, node_metrics, object_metrics

@@ -1,0 +1,196 @@
+"""The rules of faults in force, and which of them hit what happens.
+
+A rule says what goes wrong (`action`), when (`on`), for which connections and messages, and how often. `after`,
+`times`, `probability` and `seed` alone determine which matches are hits. The modules beside this one carry out a hit.
+
+Without rules the hot path is not slowed down: only a route that a rule concerns is not plain, and only a queue that
+one concerns has extras.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import count
+from typing import TYPE_CHECKING, Final
+
+from amqp_broker.amqp.errors import DoesNotExist, InvalidParameter
+from amqp_broker.broker.lab import delivery_faults
+from amqp_broker.broker.lab.fault_rules import ACK, CONFIRM, CONNECT, DELIVER, LOGIN, NOW, OPEN, PUBLISH, Rule, fits
+
+if TYPE_CHECKING:
+    from amqp_broker.amqp.message import Message
+    from amqp_broker.broker.broker import Broker
+    from amqp_broker.broker.clients.client_connection import Connection
+    from amqp_broker.broker.lab.delivery_faults import LateDelivery
+    from amqp_broker.broker.queues.consumer import Consumer
+    from amqp_broker.broker.queues.queue import Queue
+
+RULES_MAX: Final = 1000
+SEED_BYTES: Final = 4
+
+
+class FaultInjector:
+    """The rules of a broker, in the order in which they were added.
+
+    Each `on_…` is a tuple of the rules that may still hit at that moment.
+    """
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._rules: dict[int, Rule] = {}
+        self._ids = count(1)
+        self.on_connect: tuple[Rule, ...] = ()
+        self.on_login: tuple[Rule, ...] = ()
+        self.on_open: tuple[Rule, ...] = ()
+        self.on_publish: tuple[Rule, ...] = ()
+        self.on_deliver: tuple[Rule, ...] = ()
+        self.on_ack: tuple[Rule, ...] = ()
+        # Delayed deliveries by queue and position.
+        self.late: dict[Queue, dict[int, LateDelivery]] = {}
+
+    def __iter__(self) -> Iterator[Rule]:
+        return iter(list(self._rules.values()))
+
+    def __len__(self) -> int:
+        return len(self._rules)
+
+    def __getitem__(self, rule_id: int) -> Rule:
+        """Return the rule with this id. Raise DoesNotExist."""
+        rule = self._rules.get(rule_id)
+        if rule is None:
+            raise DoesNotExist(f"there is no fault {rule_id}")
+        return rule
+
+    def add(self, rule: Rule) -> Rule:
+        """Put a rule in force; one on "now" acts at once. Raise InvalidParameter for a rule that is not possible."""
+        if rule.id:
+            raise InvalidParameter(f"the rule is in force already, as fault {rule.id}")
+        rule.check()
+        if rule.vhost is not None and rule.vhost not in self._broker.vhosts:
+            raise InvalidParameter(f"there is no vhost '{rule.vhost}'")
+        if len(self._rules) >= RULES_MAX:
+            raise InvalidParameter(f"there are {RULES_MAX} faults already, which is the most there may be")
+        rule.id = next(self._ids)
+        rule.start(int.from_bytes(self._broker.entropy(SEED_BYTES), "big") if rule.seed is None else rule.seed)
+        self._rules[rule.id] = rule
+        if rule.on == NOW:
+            self._act_now(rule)
+        else:
+            self._rules_changed()
+        return rule
+
+    def remove(self, rule_id: int) -> None:
+        """Remove a rule and end its effect on connections. Raise DoesNotExist."""
+        rule = self[rule_id]
+        del self._rules[rule_id]
+        rule.id = 0
+        for connection in list(rule.affected):
+            connection.end_fault(rule)
+        self._rules_changed()
+
+    def clear(self, vhost: str | None = None) -> None:
+        """Remove all rules, or those of one vhost."""
+        for rule in self:
+            if vhost is None or rule.vhost == vhost:
+                self.remove(rule.id)
+
+    def _rules_changed(self) -> None:
+        """Sort the active rules by moment, and find out again which of them concern routes and queues."""
+        active = [rule for rule in self._rules.values() if not rule.is_spent]
+        self.on_connect = tuple(rule for rule in active if rule.on == CONNECT)
+        self.on_login = tuple(rule for rule in active if rule.on == LOGIN)
+        self.on_open = tuple(rule for rule in active if rule.on == OPEN)
+        self.on_publish = tuple(rule for rule in active if rule.on in (PUBLISH, CONFIRM))
+        self.on_deliver = tuple(rule for rule in active if rule.on == DELIVER)
+        self.on_ack = tuple(rule for rule in active if rule.on == ACK)
+        for vhost in self._broker.vhosts.values():
+            vhost.topology_changed()
+            for queue in vhost.queues.values():
+                queue.follow_faults()
+
+    def _act_now(self, rule: Rule) -> None:
+        for connection in sorted(self._broker.connections, key=lambda one: one.name):
+            if not rule.matches_connection(connection):
+                continue
+            if rule.action == "cancel_consumer":
+                for channel in list(connection.channels.values()):
+                    for consumer in list(channel.consumers.values()):
+                        if rule.matches_queue([consumer.queue.name]) and rule.count_match():
+                            self.report([rule], connection, None, consumer.queue.name)
+                            delivery_faults.cancel(consumer)
+            elif rule.count_match():
+                self.report([rule], connection, None)
+                connection.apply_fault(rule)
+
+    # Which rules hit
+
+    def concerns_publish(self, vhost: str, exchange: str, routing_key: str, user: str) -> bool:
+        """Return whether a rule may hit a message that is published in this way."""
+        return bool(self.on_publish) and any(
+            (rule.vhost is None or rule.vhost == vhost)
+            and (rule.user is None or fits(rule.user, user))
+            and rule.matches_message(exchange, routing_key)
+            for rule in self.on_publish
+        )
+
+    def concerns_queue(self, vhost: str, queue: str) -> bool:
+        """Return whether a rule may hit deliveries of the queue, or their acks."""
+        return any(
+            (rule.vhost is None or rule.vhost == vhost) and rule.matches_queue([queue])
+            for rule in (*self.on_deliver, *self.on_ack)
+        )
+
+    def hits(self, rules: Iterable[Rule], matches: Callable[[Rule], bool]) -> list[Rule]:
+        """Return the rules that match and hit now."""
+        hits = [rule for rule in rules if matches(rule) and rule.count_match()]
+        if any(rule.is_spent for rule in hits):
+            self._rules_changed()
+        return hits
+
+    def hits_of_connection(self, rules: Iterable[Rule], connection: Connection, user: str | None = None) -> list[Rule]:
+        """Return the rules that hit a connection; `user` is the name it gives before its login."""
+        hits = self.hits(rules, lambda rule: rule.matches_connection(connection, user))
+        self.report(hits, connection, None)
+        return hits
+
+    def hits_of_message(
+        self, rules: Iterable[Rule], connection: Connection, message: Message, queues: Callable[[], list[str]]
+    ) -> list[Rule]:
+        """Return the rules that hit a message; `queues` returns its queues, and is called if a rule needs them.
+
+        The caller reports them.
+        """
+        return self.hits(
+            rules,
+            lambda rule: (
+                rule.matches_connection(connection)
+                and rule.matches_message(message.exchange, message.routing_key)
+                and (rule.queue is None or rule.matches_queue(queues()))
+            ),
+        )
+
+    @staticmethod
+    def report(hits: Iterable[Rule], connection: Connection, message: Message | None, queue: str | None = None) -> None:
+        """Tell the trace what has hit a message, or (None) the connection itself.
+
+        A hit at a queue has its name. A connection that has not opened a vhost yet has no trace.
+        """
+        vhost = connection.vhost
+        if vhost is None or vhost.trace is None:
+            return
+        client = {"connection": connection.name, "user": "" if connection.user is None else connection.user.name}
+        for rule in hits:
+            facts = {"action": rule.action, "rule_id": rule.id, "on": rule.on, "parameters": rule.parameters()}
+            vhost.trace.faulted(connection.name, client | facts, message, queue)
+
+    def hits_of_ack(self, connection: Connection, message: Message, queue: Queue) -> list[Rule]:
+        """Return the rules that hit the ack of a message."""
+        hits = self.hits_of_message(self.on_ack, connection, message, lambda: [queue.name])
+        self.report(hits, connection, message, queue.name)
+        return hits
+
+    def deliver(
+        self, queue: Queue, consumer: Consumer, message: Message, delivered: Message, position: int, redelivered: bool
+    ) -> None:
+        """Deliver a message of a queue that a rule may concern; see `delivery_faults.deliver`."""
+        delivery_faults.deliver(self._broker, queue, consumer, message, delivered, position, redelivered)

@@ -1,0 +1,306 @@
+"""A fault rule: what goes wrong, when, for which connections and messages, and how often."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import MISSING, dataclass, field, fields
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from amqp_broker.amqp.errors import AMQPError, InvalidParameter
+from amqp_broker.broker.admin import patterns
+
+if TYPE_CHECKING:
+    from amqp_broker.broker.clients.client_connection import Connection
+    from amqp_broker.broker.queues.queue import Queue
+    from amqp_broker.broker.scheduling.timers import Timer
+
+TEXT_BYTES_MAX: Final = 255
+# A week: a longer time is taken for a mistake.
+TIME_MAX_MS: Final = 7 * 24 * 3600 * 1000
+COUNT_MAX: Final = 2**63 - 1
+# Prefix of regular expressions; every other pattern is a glob.
+REGEX: Final = "regex:"
+
+# The moments of a rule.
+CONNECT, LOGIN, OPEN, PUBLISH, CONFIRM = "connect", "login", "open", "publish", "confirm"
+DELIVER, ACK, NOW = "deliver", "ack", "now"
+
+# Fields that are known at each moment, and so can be matched.
+OF_LOGIN: Final = ("user", "connection", "client_property")
+OF_OPEN: Final = ("vhost", *OF_LOGIN)
+OF_MESSAGE: Final = (*OF_OPEN, "exchange", "routing_key", "queue")
+KNOWN: Final[dict[str, tuple[str, ...]]] = {
+    CONNECT: (),
+    LOGIN: OF_LOGIN,
+    OPEN: OF_OPEN,
+    PUBLISH: OF_MESSAGE,
+    CONFIRM: OF_MESSAGE,
+    DELIVER: OF_MESSAGE,
+    ACK: OF_MESSAGE,
+    NOW: OF_OPEN,
+}
+
+
+class Action(NamedTuple):
+    """The moments of an action (the first is the default), and its required and its optional parameters."""
+
+    on: tuple[str, ...]
+    needs: tuple[str, ...] = ()
+    may_have: tuple[str, ...] = ()
+
+
+WIRE: Final = (NOW, LOGIN, OPEN, PUBLISH, CONFIRM, DELIVER)
+ACTIONS: Final[dict[str, Action]] = {
+    "confirm_nack": Action((PUBLISH,)),
+    "confirm_drop": Action((PUBLISH,)),
+    "confirm_delay": Action((PUBLISH,), ("delay_ms",)),
+    "return": Action((PUBLISH,), (), ("code", "text", "is_routed")),
+    "close_channel": Action((NOW, PUBLISH, CONFIRM, DELIVER), (), ("code", "text")),
+    "close_connection": Action((NOW, OPEN, PUBLISH, CONFIRM, DELIVER), (), ("code", "text")),
+    "cut": Action(WIRE, (), ("is_mid_frame",)),
+    "reset": Action(WIRE, (), ("is_mid_frame",)),
+    "black_hole": Action((NOW, OPEN, PUBLISH, CONFIRM, DELIVER)),
+    "refuse": Action((CONNECT,)),
+    "refuse_login": Action((LOGIN,)),
+    "block": Action((NOW, OPEN, PUBLISH), (), ("text", "duration_ms")),
+    "unblock": Action((NOW,)),
+    "cancel_consumer": Action((NOW, DELIVER)),
+    "stop_heartbeats": Action((NOW, OPEN)),
+    "latency": Action((NOW, OPEN), ("delay_ms",), ("jitter_ms",)),
+    "duplicate": Action((DELIVER,)),
+    "delay_delivery": Action((DELIVER,), ("delay_ms",)),
+    "drop_ack": Action((ACK,)),
+}
+# Default reply code and text by action.
+REPLIES: Final = {
+    "return": (312, "NO_ROUTE"),
+    "close_channel": (406, "PRECONDITION_FAILED - closed by a fault"),
+    "close_connection": (320, "CONNECTION_FORCED - closed by a fault"),
+}
+REPLY_CODES: Final = range(200, 600)
+
+
+@dataclass(eq=False)
+class Rule:
+    """The fault (`action`), its moment (`on`), the fields to match, and how often it hits. Times are in ms.
+
+    Patterns are globs (`orders.*`, where `*` is any text), or regular expressions after `regex:`; `vhost` is a name.
+    None matches everything. The first `after` matches are passed over; each later match is a hit with `probability`,
+    until there were `times` hits. `matched` and `hits` count them; `hits` of a rule on "now" counts what it found.
+    """
+
+    action: str
+    on: str = ""
+    vhost: str | None = None
+    exchange: str | None = None
+    routing_key: str | None = None
+    queue: str | None = None
+    user: str | None = None
+    connection: str | None = None
+    client_property: Mapping[str, str] = field(default_factory=dict)
+    times: int | None = None
+    after: int = 0
+    probability: float = 1.0
+    seed: int | None = None
+    delay_ms: int = 0
+    jitter_ms: int = 0
+    duration_ms: int = 0
+    code: int = 0
+    text: str = ""
+    is_routed: bool = False
+    is_mid_frame: bool = False
+
+    def __post_init__(self) -> None:
+        self.id = 0
+        self.matched = 0
+        self.hits = 0
+        # Connections on which its effect lasts, and the timers that end the effect early.
+        self.affected: dict[Connection, Timer | None] = {}
+        self._random = 0
+        # Queue and position of messages that came back after a delay: they are not delayed twice.
+        self.delayed: set[tuple[Queue, int]] = set()
+
+    @classmethod
+    def from_mapping(cls, given: Mapping[str, Any]) -> Rule:
+        """Return the rule that JSON describes. Raise InvalidParameter."""
+        if not isinstance(given.get("action"), str):
+            raise InvalidParameter("a fault needs an 'action': " + ", ".join(ACTIONS))
+        names = {one.name for one in fields(cls)}
+        if unknown := [name for name in given if name not in names]:
+            raise InvalidParameter(f"a fault has no field '{unknown[0]}', but {', '.join(sorted(names))}")
+        # A field that is null counts as absent.
+        return cls(**{name: value for name, value in given.items() if value is not None})
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the rule for JSON: the given fields, and its counts."""
+        given: dict[str, Any] = {"id": self.id}
+        for one in fields(self):
+            value = getattr(self, one.name)
+            default = {} if one.default is MISSING else one.default
+            if one.name in ("action", "on", "seed") or value != default:
+                given[one.name] = value
+        return {**given, "matched": self.matched, "hits": self.hits, "is_spent": self.is_spent}
+
+    def parameters(self) -> dict[str, Any]:
+        """Return what the action has been given: a delay, a reply code, a text and the like."""
+        action = ACTIONS[self.action]
+        return {name: value for name in (*action.needs, *action.may_have) if (value := getattr(self, name))}
+
+    @property
+    def is_spent(self) -> bool:
+        return self.on == NOW or (self.times is not None and self.hits >= self.times)
+
+    # Checks
+
+    def check(self) -> None:
+        """Fill in defaults. Raise InvalidParameter for a rule that is not possible."""
+        action = ACTIONS.get(self.action)
+        if action is None:
+            raise InvalidParameter(f"unknown action '{self.action}'; there are: {', '.join(ACTIONS)}")
+        self._check_types()
+        self.on = self.on or action.on[0]
+        if self.on not in action.on:
+            raise InvalidParameter(f"'{self.action}' is not possible on '{self.on}', but on {', '.join(action.on)}")
+        known = known_fields(self.action, self.on)
+        for name in OF_MESSAGE:
+            if getattr(self, name) not in (None, {}) and name not in known:
+                raise InvalidParameter(
+                    f"'{name}' is not known on '{self.on}'; '{self.action}' is also possible on: {', '.join(action.on)}"
+                )
+        for name in ("delay_ms", "jitter_ms", "duration_ms", "code", "text", "is_routed", "is_mid_frame"):
+            if getattr(self, name) and name not in (*action.needs, *action.may_have):
+                raise InvalidParameter(f"'{self.action}' has no {name}")
+            if name in action.needs and not getattr(self, name):
+                raise InvalidParameter(f"'{self.action}' needs {name}")
+        if self.on == NOW and (self.times is not None or self.after or self.probability != 1.0):
+            raise InvalidParameter("times, after and probability mean nothing on 'now'")
+        code, text = REPLIES.get(self.action, (0, ""))
+        self.code = self.code or code
+        if "code" in action.may_have and self.code not in REPLY_CODES:
+            raise InvalidParameter(f"code must be a reply code from 200 to 599, not {self.code}")
+        if code and not self.text:
+            self.text = text if self.code == code else f"{name_of(self.code)} - closed by a fault"
+
+    def _check_types(self) -> None:
+        for name in ("on", "vhost", "exchange", "routing_key", "queue", "user", "connection", "text"):
+            value = getattr(self, name)
+            if value is not None and not isinstance(value, str):
+                raise InvalidParameter(f"{name} must be a text, not {value!r}")
+            if value is not None and len(value.encode("utf-8", "surrogateescape")) > patterns.PATTERN_BYTES_MAX:
+                raise InvalidParameter(f"{name} is longer than {patterns.PATTERN_BYTES_MAX} octets")
+            if value is not None and name not in ("on", "vhost", "text") and value.startswith(REGEX):
+                patterns.check(value.removeprefix(REGEX))
+        if len(self.text.encode("utf-8", "surrogateescape")) > TEXT_BYTES_MAX:
+            raise InvalidParameter(f"text is longer than {TEXT_BYTES_MAX} octets")
+        properties: object = self.client_property
+        if not isinstance(properties, Mapping) or not all(
+            isinstance(part, str) for pair in properties.items() for part in pair
+        ):
+            raise InvalidParameter("client_property must be an object whose values are texts")
+        for value in self.client_property.values():
+            if value.startswith(REGEX):
+                patterns.check(value.removeprefix(REGEX))
+        for name, low, high in NUMBERS:
+            value = getattr(self, name)
+            if value is None and name in ("times", "seed"):
+                continue
+            if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
+                raise InvalidParameter(f"{name} must be a whole number from {low} to {high}, not {value!r}")
+        for name in ("is_routed", "is_mid_frame"):
+            if not isinstance(getattr(self, name), bool):
+                raise InvalidParameter(f"{name} must be true or false, not {getattr(self, name)!r}")
+        chance: object = self.probability
+        if not isinstance(chance, (int, float)) or isinstance(chance, bool) or not 0 < chance <= 1:
+            raise InvalidParameter(f"probability must be more than 0 and at most 1, not {chance!r}")
+
+    # Matching
+
+    def matches_connection(self, connection: Connection, user: str | None = None) -> bool:
+        """Return whether the fields of a connection match; `user` is the name it gives before its login."""
+        if self.vhost is not None and (connection.vhost is None or connection.vhost.name != self.vhost):
+            return False
+        name = user if connection.user is None else connection.user.name
+        if self.user is not None and (name is None or not fits(self.user, name)):
+            return False
+        properties = connection.client_properties
+        if self.connection is not None and not (
+            fits(self.connection, connection.name)
+            or fits(self.connection, str(properties.get("connection_name", connection.name)))
+        ):
+            return False
+        return all(
+            name in properties and fits(value, str(properties[name])) for name, value in self.client_property.items()
+        )
+
+    def matches_message(self, exchange: str, routing_key: str) -> bool:
+        return (self.exchange is None or fits(self.exchange, exchange)) and (
+            self.routing_key is None or fits(self.routing_key, routing_key)
+        )
+
+    def matches_queue(self, names: Iterable[str]) -> bool:
+        return self.queue is None or any(fits(self.queue, name) for name in names)
+
+    def count_match(self) -> bool:
+        """Count a match, and return whether it is a hit."""
+        self.matched += 1
+        if self.matched <= self.after or (self.times is not None and self.hits >= self.times):
+            return False
+        if self.probability < 1.0 and self.random(2**53) >= self.probability * 2**53:
+            return False
+        self.hits += 1
+        return True
+
+    def release(self, connection: Connection) -> None:
+        """End the effect on a connection."""
+        timer = self.affected.pop(connection, None)
+        if timer is not None:
+            timer.cancel()
+
+    def start(self, seed: int) -> None:
+        """Seed the random numbers, unless the rule has a seed."""
+        if self.seed is None:
+            self.seed = seed
+        self._random = self.seed
+
+    def random(self, below: int) -> int:
+        """Return the next random number of this rule, below `below` (splitmix64; Steele, Lea and Flood 2014)."""
+        self._random = (self._random + 0x9E3779B97F4A7C15) & _MASK
+        mixed = self._random
+        mixed = ((mixed ^ (mixed >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
+        mixed = ((mixed ^ (mixed >> 27)) * 0x94D049BB133111EB) & _MASK
+        return (mixed ^ (mixed >> 31)) % below
+
+
+_MASK: Final = 2**64 - 1
+NUMBERS: Final = (
+    ("times", 1, COUNT_MAX),
+    ("after", 0, COUNT_MAX),
+    ("seed", 0, COUNT_MAX),
+    ("delay_ms", 0, TIME_MAX_MS),
+    ("jitter_ms", 0, TIME_MAX_MS),
+    ("duration_ms", 0, TIME_MAX_MS),
+    ("code", 0, 65535),
+)
+
+
+def known_fields(action: str, on: str) -> tuple[str, ...]:
+    """Return the fields that a rule with this action can match at a moment."""
+    return (*OF_OPEN, "queue") if (action, on) == ("cancel_consumer", NOW) else KNOWN[on]
+
+
+def fits(pattern: str, text: str) -> bool:
+    """Return whether a glob, or a regular expression after `regex:`, matches a text."""
+    if pattern.startswith(REGEX):
+        return patterns.matches(pattern.removeprefix(REGEX), text)
+    return fnmatchcase(text, pattern)
+
+
+def name_of(code: int) -> str:
+    """Return RabbitMQ's name of a reply code."""
+    families = [AMQPError]
+    for family in families:
+        families += family.__subclasses__()
+        if family.__module__ == AMQPError.__module__ and getattr(family, "code", None) == code:
+            return family.name
+    return "INTERNAL_ERROR"

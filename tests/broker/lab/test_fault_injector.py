@@ -1,0 +1,84 @@
+"""The rules in force, and which of them hit."""
+
+from __future__ import annotations
+
+import pytest
+from pamqp import commands
+
+from amqp_broker.amqp.errors import DoesNotExist, InvalidParameter
+from amqp_broker.broker.lab.fault_injector import RULES_MAX
+from amqp_broker.broker.lab.fault_rules import Rule
+from amqp_broker.broker.operations.resetting import reset_vhost
+from tests.broker_parts import new_broker
+from tests.peer import Lab, Peer
+
+
+def test_rules_are_kept_in_order_and_removed_by_id() -> None:
+    faults = new_broker().faults
+    rules = [faults.add(Rule("confirm_nack")) for _ in range(3)]
+    faults.remove(rules[1].id)
+    assert list(faults) == [rules[0], rules[2]]
+    assert [rule.action for rule in faults] == ["confirm_nack", "confirm_nack"]
+    with pytest.raises(DoesNotExist):
+        faults.remove(2)
+    faults.clear()
+    assert len(faults) == 0
+
+
+def test_a_rule_can_be_added_again_only_after_it_was_removed() -> None:
+    faults = new_broker().faults
+    rule = faults.add(Rule("confirm_nack"))
+    with pytest.raises(InvalidParameter, match="in force already, as fault 1"):
+        faults.add(rule)
+    faults.remove(1)
+    assert faults.add(rule).id == 2
+
+
+def test_a_rule_for_an_unknown_vhost_is_refused() -> None:
+    faults = new_broker().faults
+    with pytest.raises(InvalidParameter, match="there is no vhost 'typo'"):
+        faults.add(Rule("confirm_nack", vhost="typo"))
+    assert len(faults) == 0
+
+
+def test_the_number_of_rules_is_bounded() -> None:
+    faults = new_broker().faults
+    for _ in range(RULES_MAX):
+        faults.add(Rule("cut"))
+    with pytest.raises(InvalidParameter, match="1000 faults already"):
+        faults.add(Rule("cut"))
+
+
+def test_deleting_or_resetting_a_vhost_removes_its_rules() -> None:
+    broker = new_broker()
+    broker.add_vhost("a")
+    everywhere = broker.faults.add(Rule("confirm_nack"))
+    broker.faults.add(Rule("confirm_nack", vhost="a"))
+    here = broker.faults.add(Rule("confirm_nack", vhost="/"))
+    broker.delete_vhost("a")
+    assert list(broker.faults) == [everywhere, here]
+    reset_vhost(broker.vhosts["/"])
+    assert list(broker.faults) == [everywhere]
+
+
+def test_only_routes_and_queues_that_a_rule_concerns_leave_the_hot_path(lab: Lab, peer: Peer) -> None:
+    peer.declare("other")
+    lab.broker.faults.add(Rule("confirm_nack", vhost="/", routing_key="q"))
+    rule = lab.broker.faults.add(Rule("duplicate", queue="other"))
+    peer.publish("q")
+    peer.publish("other")
+    routes = {route.address.routing_key: route.is_plain for route in peer.session.routes.values()}
+    assert routes == {"q": False, "other": True}
+    assert not lab.vhost.queues["q"].has_extras
+    assert lab.vhost.queues["other"].has_extras
+    lab.broker.faults.remove(rule.id)
+    assert not lab.vhost.queues["other"].has_extras
+
+
+def test_a_spent_rule_costs_nothing(lab: Lab, peer: Peer) -> None:
+    rule = lab.broker.faults.add(Rule("confirm_nack", routing_key="q", times=1))
+    peer.call(commands.Confirm.Select())
+    peer.publish("q")
+    peer.publish("q")
+    assert (rule.hits, rule.matched, lab.broker.faults.on_publish) == (1, 1, ())
+    assert all(route.is_plain for route in peer.session.routes.values())

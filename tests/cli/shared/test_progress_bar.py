@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+import os
+import pty
+import re
+import select
+import subprocess
+import sys
+
+import pytest
+
+from amqp_broker.cli.shared.progress_bar import Progress, showing_progress
+
+SCRIPT = """
+import time
+from amqp_broker.cli.shared import progress_bar
+progress_bar.DELAY_S, progress_bar.STEP_S = 0.0, 0.01
+with progress_bar.showing_progress("Working", 2) as progress:
+    progress.step()
+    progress.note = "half"
+    time.sleep(1)
+"""
+
+
+def test_a_bar_is_shown_on_a_terminal_only(capfd: pytest.CaptureFixture[str]) -> None:
+    with showing_progress("Working", 2) as progress:
+        progress.step()
+    assert capfd.readouterr() == ("", "")
+
+
+def shown(**variables: str) -> str:
+    """Return the output of the script on a terminal."""
+    parent, child = pty.openpty()
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "80", **variables}
+    with subprocess.Popen([sys.executable, "-c", SCRIPT], stderr=child, env=environment) as process:
+        os.close(child)
+        process.wait(30)
+    output = b""
+    while select.select([parent], [], [], 0)[0]:
+        try:
+            output += os.read(parent, 65536)
+        except OSError:  # Linux tells so that the other end is closed.
+            break
+    os.close(parent)
+    return output.decode()
+
+
+def test_the_bar_on_a_terminal_is_removed_at_the_end() -> None:
+    output = shown()
+    assert re.search(r"Working [^\r]*1/2[^\r]*half", output)
+    # The last line is erased, and the cursor is shown again.
+    assert output.rstrip().endswith("\x1b[2K")
+    assert output.rfind("\x1b[?25h") > output.rfind("1/2")
+
+
+def test_a_bar_has_no_colours_where_none_are_wanted() -> None:
+    output = shown(NO_COLOR="1")
+    assert "1/2" in output
+    assert "\x1b[3" not in output
+
+
+def test_a_dumb_terminal_has_no_bar() -> None:
+    assert shown(TERM="dumb") == ""
+
+
+def test_progress_counts_steps_or_moves_to_a_count() -> None:
+    progress = Progress()
+    progress.step(1024)
+    progress.step()
+    assert (progress.done, progress.total) == (2, 1024)
+    progress.move_to(5, 10)
+    assert (progress.done, progress.total) == (5, 10)
