@@ -1,7 +1,7 @@
 """The domain: vhosts and their objects, as synchronous code without frames, sockets or clocks.
 
 Here are the broker, its vhosts, users and parameters, which use the packages `admin/`, `durability/`, `exchanges/`,
-`queues/`, `routing/`, `clients/`, `observe/` and `broker/lab/`; `scheduling/` and `counting/` serve them all. `operations/`
+`queues/`, `routing/`, `clients/`, `observe/` and `lab/`; `scheduling/` and `counting/` serve them all. `operations/`
 uses the broker; `session/` connects it to AMQP. Read `vhost.py` first.
 
 **Time.** `scheduling/timers.py` has a heap of deadlines. `Broker.timers` obeys a clock that can be frozen and advanced;

@@ -1,8 +1,8 @@
 """RabbitMQ's management: the HTTP API, the web page, the metrics.
 
-`application.py` puts the parts together, `api_sections.py` lists the endpoints of `api/`, `node/node.py` is the seam to the
-process around the broker. Sockets and listeners are in `server/management.py`. Read `http/endpoint.py` first, then a
-module of `api/`.
+`application.py` puts the parts together, `api_sections.py` lists the endpoints of `api/`, `node/node.py` is the seam to
+the process around the broker. Sockets and listeners are in `server/management.py`. Read `http/endpoint.py` first, then
+a module of `api/`.
 
 **A request.** An endpoint declares its tag, body and answer once; routing, validation, OpenAPI and the docs page
 follow from it. A handler is a plain function from a `Request` to a value or an `Answer`, tested without HTTP. The
