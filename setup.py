@@ -47,7 +47,7 @@ COMPILED = {
     "broker/scheduling": "portions timers",
     "server": "clock committing flush_cycle transport",
     "session": (
-        "acks basic_publish channel channel_limit commit_gate confirms consuming delivery_deadlines dispatch "
+        "acks basic_publish blocking channel channel_limit commit_gate confirms consuming delivery_deadlines dispatch "
         "heartbeats late_deliveries outbox reader returning session succession transactions"
     ),
     "store": "chunks codec journal seal writer",

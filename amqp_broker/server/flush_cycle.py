@@ -95,8 +95,8 @@ class FlushCycle:
         while dirty:
             session = dirty.pop()
             transport = transports.get(session)
-            if transport is not None and session.is_blocked is not transport.is_blocked:
-                transport.set_blocked(session.is_blocked)
+            if transport is not None and session.blocking.is_blocked is not transport.is_blocked:
+                transport.set_blocked(session.blocking.is_blocked)
             if session.outbox.held_until:
                 continue
             output = session.outbox.take()

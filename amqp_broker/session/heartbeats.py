@@ -49,7 +49,9 @@ class Heartbeats:
     def _check_received(self, now: int) -> None:
         session = self._session
         # The socket of a blocked connection is not read.
-        is_heard = session.received_count != self._received_count or (session.is_blocked and session.state is RUNNING)
+        is_heard = session.received_count != self._received_count or (
+            session.blocking.is_blocked and session.state is RUNNING
+        )
         self._quiet_intervals = 0 if is_heard else self._quiet_intervals + 1
         self._received_count = session.received_count
         if self._quiet_intervals < QUIET_INTERVALS_MAX:

@@ -105,7 +105,7 @@ class FrameReader:
         if (
             len(self._pending) != 1
             or self._pending_bytes > PARTIAL_FRAME_BYTES_MAX
-            or self._session.is_blocked_by_alarm
+            or self._session.blocking.is_by_alarm
             or self._session.is_working
         ):
             return b""
@@ -195,7 +195,7 @@ class FrameReader:
                             return at
                         continue
                     if route is None and session.broker.alarms:
-                        session.block_by_alarm()
+                        session.blocking.block_by_alarm()
                         self._needed_bytes = HELD_BYTES
                         return start
                     # The content follows. If it is incomplete, the whole publish waits for the next read.

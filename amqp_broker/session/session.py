@@ -49,6 +49,7 @@ from amqp_broker.broker.scheduling.portions import WORK_MAX, Steps
 from amqp_broker.broker.scheduling.timers import Timer
 from amqp_broker.session import connection_log, handshake
 from amqp_broker.session.ack_timeouts import AckTimeouts
+from amqp_broker.session.blocking import Blocking
 from amqp_broker.session.channel import Channel
 from amqp_broker.session.commit_gate import CommitGate
 from amqp_broker.session.heartbeats import Heartbeats
@@ -71,8 +72,8 @@ class Session(ClientConnection[Channel]):
     """One client's connection, from its protocol header to its end.
 
     Its parts: the `reader` acts on what arrives, the `outbox` keeps what leaves, the `gate` holds confirms and replies
-    until the journal has committed, and `faults` is what rules do to it. `state` says how far the connection has come;
-    the flags beside it do not depend on the state.
+    until the journal has committed, `faults` is what rules do to it, and `blocking` has the reasons for which it is not
+    read. `state` says how far the connection has come; the flags beside it do not depend on the state.
     """
 
     def __init__(
@@ -96,6 +97,7 @@ class Session(ClientConnection[Channel]):
         self.outbox = Outbox(self, dirty)
         self.gate = CommitGate(broker, self.outbox)
         self.faults = ConnectionFaults(self)
+        self.blocking = Blocking(self)
         self.reader = FrameReader(self)
         # The reader's own method: a read costs no call more.
         self.receive = self.reader.receive
@@ -106,16 +108,10 @@ class Session(ClientConnection[Channel]):
         self.cause = ""
         # The socket is full: consumers of this connection get nothing.
         self.is_backpressured = False
-        # The shell does not read the socket.
-        self.is_blocked = False
-        # Until all alarms are cleared; a publish may wait in the reader.
-        self.is_blocked_by_alarm = False
         # A method is done in steps; nothing after it is read.
         self.is_working = False
         # Its first steps are done in the read that asks for it.
         self._is_beginning = False
-        # connection.blocked was sent, or would have been to a client with the capability.
-        self._has_sent_blocked = False
         self.ack_timeouts: AckTimeouts | None = None
         self.heartbeats: Heartbeats | None = None
         # Larger frames are not needed before the login.
@@ -172,46 +168,9 @@ class Session(ClientConnection[Channel]):
         self.routes = {} if self.broker.alarms else self.vhost.route_caches.setdefault(self.user.name, {})
 
     def follow_alarms(self) -> None:
-        if self.state is not RUNNING:
-            return
-        self.find_routes()
-        if not self.broker.alarms and self.is_blocked_by_alarm:
-            self.is_blocked_by_alarm = False
-            self.follow_blocks()
-            if not self.is_working:
-                self.reader.end_hold()
-                self.receive(b"", self.broker.now)
-        elif self.broker.alarms and self.gate.waiting:
-            # The disk may be the reason why its publishes are not confirmed: it may never publish again.
-            self.block_by_alarm()
-
-    def block_by_alarm(self) -> None:
-        """Block the connection until the last alarm is cleared. If it publishes, the publish waits in the reader.
-
-        Source: rabbit_reader.erl, maybe_block.
-        """
-        self.is_blocked_by_alarm = True
-        self.follow_blocks()
-
-    def follow_blocks(self) -> None:
-        """Block or unblock the connection as alarms, fault rules and work in steps say."""
-        by_fault = self.faults.blocking_reason
-        is_blocked = self.is_blocked_by_alarm or by_fault is not None
-        if self.state is not RUNNING:
-            return
-        if self.is_blocked is not (is_blocked or self.is_working):
-            self.is_blocked = not self.is_blocked
-            self.outbox.request_flush()
-        if is_blocked is self._has_sent_blocked:
-            return
-        self._has_sent_blocked = is_blocked
-        low = " & ".join(sorted(self.broker.alarms))
-        if is_blocked:
-            self.last_blocked_ms = self.broker.now
-            self.last_blocked_by = low or "fault"
-        if handshake.has_capability(self, "connection.blocked"):
-            reason = f"low on {low}" if by_fault is None else by_fault
-            self.send(0, commands.Connection.Blocked(reason) if is_blocked else commands.Connection.Unblocked())
+        if self.state is RUNNING:
+            self.find_routes()
+            self.blocking.follow_alarms()
 
     # Work in steps
 
@@ -223,7 +182,7 @@ class Session(ClientConnection[Channel]):
             is_done = self.broker.do_in_batches(self._guarded(steps), self._on_worked)
         finally:
             self.is_working, self._is_beginning = not is_done, False
-        self.follow_blocks()
+        self.blocking.update()
         self.spend(0)
 
     def _guarded(self, steps: Steps[None]) -> Steps[None]:
@@ -245,7 +204,7 @@ class Session(ClientConnection[Channel]):
         broker.work += work
         if broker.work >= WORK_MAX and not self.is_working and self.state is RUNNING:
             self.is_working = True
-            self.follow_blocks()
+            self.blocking.update()
             broker.undrained.append(self._read_on)
 
     def _on_worked(self) -> None:
@@ -259,14 +218,14 @@ class Session(ClientConnection[Channel]):
             # The connection has ended meanwhile.
             return
         self.is_working = False
-        self.follow_blocks()
+        self.blocking.update()
         self.reader.end_hold()
         self.receive(b"", self.broker.now)
 
     @property
     def status(self) -> str:
         # Work in steps, and a rest for the sake of others, are no blocks.
-        is_blocked = self.is_blocked and not self.is_working
+        is_blocked = self.blocking.is_blocked and not self.is_working
         if self.state not in (RUNNING, BLACK_HOLE) or not (self.broker.alarms or is_blocked):
             return str(self.state)
         return "blocked" if is_blocked else "blocking"
@@ -297,7 +256,7 @@ class Session(ClientConnection[Channel]):
         """Read, write and deliver nothing more until `leave_black_hole`."""
         self.pause()
         self.state = after_event(self.state, Event.SWALLOW)
-        self.is_blocked = True
+        self.blocking.block()
         self.outbox.hold_forever()
 
     def leave_black_hole(self) -> None:
@@ -327,6 +286,7 @@ class Session(ClientConnection[Channel]):
             self.reader.release()
             self.outbox.release()
             self.faults.forget_session()
+            self.blocking.release()
 
     def force_close(self, explanation: str, now: int) -> None:
         self.broker.now = now
@@ -354,8 +314,8 @@ class Session(ClientConnection[Channel]):
         self.deadline.cancel()
         if self.ack_timeouts is not None:
             self.ack_timeouts.stop()
-        # Its close-ok must be read.
-        self.is_blocked = self.is_blocked_by_alarm = self.is_working = False
+        self.blocking.end()
+        self.is_working = False
         self.reader.end_hold()
         channels = list(self.channels.values())
         self.channels.clear()

@@ -35,7 +35,7 @@ def declare_many(peer: Peer, *others: bytes, durable: bool = False) -> None:
 def test_others_are_served_between_the_methods_of_one_read(lab: Lab, peer: Peer) -> None:
     declare_many(peer)
     assert len(lab.vhost.queues) == METHODS_MAX
-    assert peer.session.is_blocked
+    assert peer.session.blocking.is_blocked
     other = lab.connect()
     assert other.declare("other").queue == "other"
     assert lab.broker.drain_on()
@@ -43,7 +43,7 @@ def test_others_are_served_between_the_methods_of_one_read(lab: Lab, peer: Peer)
     lab.drain()
     assert [peer.expect(commands.Queue.DeclareOk).queue for _ in range(COUNT)] == [f"q{n}" for n in range(COUNT)]
     peer.expect_nothing()
-    assert not peer.session.is_blocked
+    assert not peer.session.blocking.is_blocked
 
 
 def test_later_frames_wait_for_their_turn(lab: Lab, peer: Peer) -> None:

@@ -89,14 +89,14 @@ def test_others_are_served_between_publishes(make: Callable[[Peer], Messages]) -
     queue = lab.vhost.queues["q0"]
     peer.send_bytes(b"".join(messages))
     assert 0 < queue.ready_count < len(messages)
-    assert peer.session.is_blocked
+    assert peer.session.blocking.is_blocked
     assert peer.session.status == "running"
     assert lab.connect().declare("other").queue == "other"
     turns = 1
     while lab.broker.drain_on():
         turns += 1
     assert turns < len(messages)
-    assert not peer.session.is_blocked
+    assert not peer.session.blocking.is_blocked
     assert queue.ready_count == len(messages)
     confirmed = 0
     while confirmed < len(messages):
@@ -125,10 +125,10 @@ def test_others_are_served_between_settlements_of_many_deliveries(methods: list[
     if methods is ROLLBACKS:
         peer.call(Tx.Select())
     peer.send_bytes(b"".join(frame.marshal(method, 1) for method in methods * 60))
-    assert peer.session.is_blocked
+    assert peer.session.blocking.is_blocked
     assert lab.connect().declare("other").queue == "other"
     lab.drain()
-    assert not peer.session.is_blocked
+    assert not peer.session.blocking.is_blocked
     assert len(peer.session.channels[1].unacked) == 1000
 
 

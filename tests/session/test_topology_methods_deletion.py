@@ -36,7 +36,7 @@ def test_the_reply_comes_after_the_last_step_and_nothing_else_is_read_before(
     declare(lab, peer)
     peer.send(method, Queue.Declare(queue="next"), again)
     peer.send(Basic.Qos(prefetch_count=1))
-    assert (peer.session.is_blocked, "next" in lab.vhost.queues) == (True, False)
+    assert (peer.session.blocking.is_blocked, "next" in lab.vhost.queues) == (True, False)
     peer.expect_nothing()
     # Others are served, and see that the object is gone.
     other.declare("others")
@@ -46,7 +46,7 @@ def test_the_reply_comes_after_the_last_step_and_nothing_else_is_read_before(
     peer.expect(answer)
     assert peer.expect(Queue.DeclareOk).queue == "next"
     peer.expect_channel_close(404)
-    assert not peer.session.is_blocked
+    assert not peer.session.blocking.is_blocked
 
 
 def test_a_message_that_follows_the_deletion_of_a_queue_is_unroutable(lab: Lab, peer: Peer) -> None:
@@ -116,9 +116,9 @@ def test_an_alarm_that_ends_meanwhile_lets_nothing_pass(lab: Lab, peer: Peer) ->
     declare(lab, peer)
     peer.send(Queue.Delete(queue="q"), Queue.Declare(queue="next"))
     lab.broker.set_alarm("memory", True)
-    peer.session.block_by_alarm()
+    peer.session.blocking.block_by_alarm()
     lab.broker.set_alarm("memory", False)
-    assert (peer.session.is_blocked, "next" in lab.vhost.queues) == (True, False)
+    assert (peer.session.blocking.is_blocked, "next" in lab.vhost.queues) == (True, False)
     lab.drain()
     assert "next" in lab.vhost.queues
 

@@ -364,9 +364,9 @@ def who_is_blocked_is_dropped_for_saying_nothing(patch: pytest.MonkeyPatch) -> N
     def make(check_received: Callable[[Heartbeats, int], None]) -> Any:
         def wrong(self: Heartbeats, now: int) -> None:
             session = self._session
-            is_blocked, session.is_blocked = session.is_blocked, False
+            is_blocked, session.blocking.is_blocked = session.blocking.is_blocked, False
             check_received(self, now)
-            session.is_blocked = is_blocked and session.state is not ENDED
+            session.blocking.is_blocked = is_blocked and session.state is not ENDED
 
         return wrong
 

@@ -72,7 +72,7 @@ def check_notices(client: Client) -> None:
     client.notices.clear()
     client.notices_due.clear()
     demand(
-        client.peer.session.is_blocked is bool(client.blocked_by),
+        client.peer.session.blocking.is_blocked is bool(client.blocked_by),
         f"{client} is blocked by {[one.said for one in client.blocked_by]}, or is it?",
     )
     now = client.lab.now

@@ -121,7 +121,7 @@ class ConnectionFaults:
         self.active += (rule,)
         rule.affected[session] = None
         if rule.action == "block":
-            session.follow_blocks()
+            session.blocking.update()
             if rule.duration_ms:
                 end_ms = session.broker.now + rule.duration_ms
                 rule.affected[session] = session.broker.timers.at(end_ms, partial(end_block, session, rule))
@@ -142,7 +142,7 @@ class ConnectionFaults:
         self.active = tuple(other for other in self.active if other is not rule)
         rule.release(session)
         if rule.action == "block":
-            session.follow_blocks()
+            session.blocking.update()
         elif rule.action == "stop_heartbeats" and session.heartbeats is not None:
             session.heartbeats.is_suppressed = any(other.action == rule.action for other in self.active)
         elif rule.action == "latency" and session.outbox.delay is not None:

@@ -76,12 +76,12 @@ def test_a_black_hole_ignores_input_and_sends_nothing_until_its_rule_is_removed(
     rule = lab.broker.faults.add(Rule("black_hole", on="publish", times=1))
     publish(publisher, b"1", b"2")
     assert bodies(lab) == []
-    assert publisher.session.is_blocked
+    assert publisher.session.blocking.is_blocked
     assert publisher.session.outbox.held_until > lab.broker.journal.batch
     publish(publisher, b"3")
     lab.broker.set_alarm("memory", True)
     lab.broker.set_alarm("memory", False)
-    assert publisher.session.is_blocked
+    assert publisher.session.blocking.is_blocked
     assert not publisher.is_dropped
     assert bodies(lab) == []
     lab.broker.faults.remove(rule.id)
@@ -124,10 +124,10 @@ def test_heartbeats_stop(lab: Lab) -> None:
 def test_connections_are_blocked_with_a_reason_and_unblocked(lab: Lab, publisher: Peer) -> None:
     rule = lab.broker.faults.add(Rule("block", text="low on patience"))
     assert publisher.expect(commands.Connection.Blocked, 0).reason == "low on patience"
-    assert (publisher.session.is_blocked, publisher.session.status) == (True, "blocked")
+    assert (publisher.session.blocking.is_blocked, publisher.session.status) == (True, "blocked")
     lab.broker.faults.remove(rule.id)
     publisher.expect(commands.Connection.Unblocked, 0)
-    assert (publisher.session.is_blocked, publisher.session.status) == (False, "running")
+    assert (publisher.session.blocking.is_blocked, publisher.session.status) == (False, "running")
 
 
 def test_a_block_lasts_as_long_as_it_says(lab: Lab, publisher: Peer) -> None:
@@ -158,9 +158,9 @@ def test_a_block_that_has_ended_does_not_shorten_the_next(lab: Lab, publisher: P
         lab.broker.faults.add(rule)
     publish(publisher, b"2")
     lab.advance(299)
-    assert publisher.session.is_blocked
+    assert publisher.session.blocking.is_blocked
     lab.advance(1)
-    assert not publisher.session.is_blocked
+    assert not publisher.session.blocking.is_blocked
 
 
 def test_a_new_connection_is_blocked_when_it_is_open(lab: Lab) -> None:

@@ -32,12 +32,12 @@ def test_the_next_publish_blocks_the_connection_with_the_reason_and_waits(
     assert publisher.session.status == "blocking"
     publisher.publish("q", b"2")
     assert publisher.expect(commands.Connection.Blocked, channel=0).reason == reason
-    assert (publisher.session.is_blocked, publisher.session.status) == (True, "blocked")
+    assert (publisher.session.blocking.is_blocked, publisher.session.status) == (True, "blocked")
     assert lab.vhost.queues["q"].ready_count == 1
     for alarm in alarms:
         lab.broker.set_alarm(alarm, False)
     publisher.expect(commands.Connection.Unblocked, channel=0)
-    assert (publisher.session.is_blocked, publisher.session.status) == (False, "running")
+    assert (publisher.session.blocking.is_blocked, publisher.session.status) == (False, "running")
     assert lab.vhost.queues["q"].ready_count == 2
 
 
@@ -47,7 +47,7 @@ def test_a_publisher_may_get_and_ack_during_an_alarm_until_it_publishes(lab: Lab
     publisher.expect(commands.Basic.GetOk)
     publisher.send(commands.Basic.Ack(1))
     assert lab.vhost.queues["q"].unacked_count == 0
-    assert not publisher.session.is_blocked
+    assert not publisher.session.blocking.is_blocked
 
 
 def test_all_that_follows_a_held_publish_waits_with_it(lab: Lab, publisher: Peer) -> None:
@@ -92,7 +92,7 @@ def test_a_second_alarm_sends_nothing_and_the_last_to_clear_unblocks(lab: Lab, p
     publisher.expect_nothing()
     lab.broker.set_alarm("disk", False)
     publisher.expect(commands.Connection.Unblocked, channel=0)
-    assert not publisher.session.is_blocked
+    assert not publisher.session.blocking.is_blocked
 
 
 def test_a_connection_that_only_consumes_is_not_blocked(lab: Lab, publisher: Peer, other: Peer) -> None:
@@ -101,7 +101,7 @@ def test_a_connection_that_only_consumes_is_not_blocked(lab: Lab, publisher: Pee
     assert other.bodies() == [b"1"]
     other.send(commands.Basic.Ack(1))
     other.expect_nothing()
-    assert not other.session.is_blocked
+    assert not other.session.blocking.is_blocked
 
 
 def test_a_publisher_whose_confirm_waits_for_the_disk_is_blocked_at_once(lab: Lab, peer: Peer) -> None:
@@ -126,7 +126,7 @@ def test_a_client_that_does_not_know_is_blocked_without_a_word(lab: Lab) -> None
     lab.broker.set_alarm("disk", True)
     peer.publish("q", b"2")
     peer.expect_nothing()
-    assert peer.session.is_blocked
+    assert peer.session.blocking.is_blocked
     assert peer.session in lab.dirty
 
 
@@ -149,5 +149,5 @@ def test_a_connection_closed_while_it_is_blocked_is_read_again(lab: Lab, publish
     publisher.publish("q", b"2")
     publisher.expect(commands.Connection.Blocked, channel=0)
     publisher.session.force_close("bye", lab.now)
-    assert not publisher.session.is_blocked
+    assert not publisher.session.blocking.is_blocked
     publisher.expect_connection_close(320)
