@@ -43,7 +43,7 @@ COMPILED = {
         "memory_buffer octets priority priority_backlog queue queue_trace quorum quorum_backlog quorum_order reply "
         "return_counts statistics stream unused_expiry"
     ),
-    "broker/routing": "destinations route vhost_counts",
+    "broker/routing": "destinations route route_cache vhost_counts",
     "broker/scheduling": "portions timers",
     "server": "clock committing flush_cycle transport",
     "session": (

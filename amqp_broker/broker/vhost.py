@@ -33,6 +33,7 @@ from amqp_broker.broker.queues.types import (
 )
 from amqp_broker.broker.routing.dead_letter import DeadForms
 from amqp_broker.broker.routing.destinations import find_queues
+from amqp_broker.broker.routing.route_cache import RouteCache
 from amqp_broker.broker.routing.vhost_counts import VHostCounts
 from amqp_broker.broker.runtime_parameters import Parameters
 from amqp_broker.broker.scheduling.portions import Steps, popping
@@ -45,7 +46,6 @@ if TYPE_CHECKING:
     from amqp_broker.broker.broker import Broker
     from amqp_broker.broker.clients.client_connection import Connection
     from amqp_broker.broker.queues.refused_publishers import Publisher
-    from amqp_broker.broker.routing.route import Route
 
 PREDECLARED: Final = (
     ("amq.direct", "direct", False),
@@ -60,7 +60,7 @@ PREDECLARED: Final = (
 class VHost:
     """A namespace of exchanges and queues.
 
-    `route_caches` has the cached routes of each user, `dead_forms` the forms and targets of dead letters; every change
+    `route_cache` has the cached routes of each user, `dead_forms` the forms and targets of dead letters; every change
     of topology empties them.
     """
 
@@ -88,7 +88,7 @@ class VHost:
         self.policies = VHostPolicies(self)
         self.operator_policies = VHostOperatorPolicies(self)
         self.deletions = VHostDeletions(self)
-        self.route_caches: dict[str, dict[bytes, Route]] = {}
+        self.route_cache = RouteCache()
         self.dead_forms = DeadForms()
         self.counts: VHostCounts = VHostCounts(self.exchanges, broker.counters)
 
@@ -151,8 +151,7 @@ class VHost:
 
     def topology_changed(self) -> None:
         """Discard cached routes and dead forms, which may no longer hold."""
-        for cache in self.route_caches.values():
-            cache.clear()
+        self.route_cache.clear()
         self.dead_forms.clear()
         if self.counts.pending_routes:
             self.counts.collect()

@@ -1,7 +1,7 @@
 """basic.publish: from the method frame to a route, and every check that a plain push does not need.
 
 A route is what a publisher's method frame means while the topology stays as it is. Routes are kept per vhost and
-user (`VHost.route_caches`), keyed by the whole method payload.
+user (`VHost.route_cache`), keyed by the whole method payload.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ from amqp_broker.broker.observe.recorder import Recorder
 from amqp_broker.broker.operations import checked_publish, interceptors
 from amqp_broker.broker.queues.queue import Queue
 from amqp_broker.broker.queues.reply import REPLY_TO
+from amqp_broker.broker.routing import route_cache
 from amqp_broker.broker.routing.destinations import KEYS_AT_ONCE, finding_queues
 from amqp_broker.broker.routing.route import Route
 from amqp_broker.session.channel import CONFIRMING, PLAIN, TRANSACTIONAL
@@ -43,8 +44,6 @@ if TYPE_CHECKING:
     from amqp_broker.broker.scheduling.portions import Steps
     from amqp_broker.session.channel import Channel
 
-# Beyond these sizes the caches are emptied, so that ever new keys do not grow them without bound.
-ROUTES_MAX: Final = 16_384
 # Used routes that are counted at once when another is found; that takes some ms. A change of topology counts them, too.
 # It is not Final, because a test lowers it (paged_buffer.py).
 PENDING_MAX = 4096
@@ -90,11 +89,10 @@ def publish(channel: Channel, method: bytes, traits: Traits, content: bytes, bod
         _decode_publish(method)
         checked_publish.check_size(channel.vhost, body_bytes)
     if route is None:
-        if len(routes) >= ROUTES_MAX:
-            routes.clear()
         if len(channel.vhost.counts.pending_routes) >= PENDING_MAX:
             channel.vhost.counts.collect()
-        route = routes[method] = _resolve(channel, method)
+        route = _resolve(channel, method)
+        route_cache.keep(routes, method, route)
     if traits.sorter is not None:
         content = traits.sorter.sort(content)
     if traits.is_direct:
@@ -202,9 +200,8 @@ def put(channel: Channel, address: Address, queue_name: str | None, content: byt
     name = b"put %s %s" % (address.suffix, b"" if queue_name is None else queue_name.encode("utf-8", "surrogateescape"))
     route = routes.get(name)
     if route is None:
-        if len(routes) >= ROUTES_MAX:
-            routes.clear()
-        route = routes[name] = _route_of_put(channel, address, queue_name)
+        route = _route_of_put(channel, address, queue_name)
+        route_cache.keep(routes, name, route)
     traits = read_traits(channel, content[HEADER_START_BYTES : FRAME.size + FRAME.unpack_from(content)[2]])
     message = _message(channel, route, traits, content, ())
     headers: fields.Table = {}

@@ -165,7 +165,7 @@ class Session(ClientConnection[Channel]):
         """
         assert self.vhost is not None
         assert self.user is not None
-        self.routes = {} if self.broker.alarms else self.vhost.route_caches.setdefault(self.user.name, {})
+        self.routes = {} if self.broker.alarms else self.vhost.route_cache.of(self.user.name)
 
     def follow_alarms(self) -> None:
         if self.state is RUNNING:

@@ -83,7 +83,8 @@ def test_two_users_with_the_same_password_have_different_hashes() -> None:
 def test_a_change_of_permissions_empties_the_route_caches() -> None:
     broker = new_broker()
     vhost = broker.vhosts["/"]
-    cache = vhost.route_caches["guest"] = {b"route": new_route(vhost)}
+    cache = vhost.route_cache.of("guest")
+    cache.update({b"route": new_route(vhost)})
     broker.users.set_permission(broker.users["guest"], "/", Permission(write=""))
     assert cache == {}
 

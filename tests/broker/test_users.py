@@ -28,7 +28,8 @@ def test_a_permission_applies_at_once(broker: Broker) -> None:
 def test_every_change_of_permissions_empties_the_route_caches(broker: Broker, change: str) -> None:
     guest = broker.users.named("guest")
     vhost = broker.vhosts["/"]
-    cache = vhost.route_caches["guest"] = {b"method": new_route(vhost)}
+    cache = vhost.route_cache.of("guest")
+    cache.update({b"method": new_route(vhost)})
     if change == "set":
         broker.users.set_permission(guest, "/", Permission())
     elif change == "clear":

@@ -103,8 +103,7 @@ def test_a_ring_of_auto_delete_exchanges_can_be_deleted(vhost: VHost) -> None:
 
 
 def test_every_change_of_topology_empties_the_route_caches(vhost: VHost) -> None:
-    cache: dict[bytes, Any] = {}
-    vhost.route_caches["guest"] = cache
+    cache: dict[bytes, Any] = vhost.route_cache.of("guest")
     exchange = vhost.exchange("amq.fanout")
     auto_delete = new_queue(vhost, "auto", is_auto_delete=True)
     collector = CollectingConsumer(auto_delete).start()
@@ -130,8 +129,8 @@ def test_every_change_of_topology_empties_the_route_caches(vhost: VHost) -> None
 def test_a_change_without_effect_keeps_the_route_caches(vhost: VHost) -> None:
     queue, exchange = new_queue(vhost), vhost.exchange("amq.fanout")
     bind(exchange, queue, vhost)
-    cache: dict[bytes, Any] = {b"route": object()}
-    vhost.route_caches["guest"] = cache
+    cache: dict[bytes, Any] = vhost.route_cache.of("guest")
+    cache[b"route"] = object()
     new_queue(vhost)
     bind(exchange, queue, vhost)
     vhost.delete_exchange("missing", if_unused=False)

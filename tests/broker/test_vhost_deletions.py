@@ -118,9 +118,9 @@ def test_routes_are_found_anew_after_the_last_step(vhost: VHost) -> None:
     exchange, queue = new_exchange(vhost, "x"), new_queue(vhost)
     bind_often(exchange, queue, vhost)
     vhost.remove_queue(queue)
-    vhost.route_caches["guest"] = {b"route": object()}  # type: ignore[dict-item]
+    vhost.route_cache.of("guest").update({b"route": object()})  # type: ignore[dict-item]
     finish(vhost)
-    assert vhost.route_caches["guest"] == {}
+    assert vhost.route_cache.of("guest") == {}
 
 
 def test_an_auto_delete_exchange_goes_with_the_last_binding_of_a_deleted_queue(vhost: VHost) -> None:

@@ -309,7 +309,8 @@ def test_policies_apply_to_the_exchanges_of_the_broker(vhost: VHost) -> None:
 
 
 def test_a_change_of_policies_empties_the_route_caches(vhost: VHost) -> None:
-    cache = vhost.route_caches["guest"] = {b"method": new_route(vhost)}
+    cache = vhost.route_cache.of("guest")
+    cache.update({b"method": new_route(vhost)})
     set_policy(vhost, max_length=1)
     assert cache == {}
 

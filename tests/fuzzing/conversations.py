@@ -20,7 +20,7 @@ from pamqp.commands import Basic, Channel
 
 from amqp_broker.amqp.connection_states import ENDED
 from amqp_broker.amqp.property_shapes import SHAPES_BYTES_MAX
-from amqp_broker.session import basic_publish
+from amqp_broker.broker.routing import route_cache
 from tests.fuzzing.target import Failure
 from tests.mutations import mutate, streams
 from tests.peer import Lab, Peer
@@ -77,7 +77,7 @@ def check_memory(peer: Peer) -> None:
     limits = {
         # A publish waits for its content, if that is one frame.
         "octets of unfinished frames": (sum(map(len, session.reader._pending)), 2 * session.frame_max + 1024),
-        "routes": (len(session.routes), basic_publish.ROUTES_MAX),
+        "routes": (len(session.routes), route_cache.ROUTES_MAX),
         "octets of property lists": (session.shapes.size_bytes, SHAPES_BYTES_MAX),
         "channels": (len(session.channels), session.channel_max),
         "octets in the outbox": (sum(map(len, session.outbox.pieces)), OUTBOX_BYTES_MAX),

@@ -9,6 +9,7 @@ import pytest
 from pamqp import commands, frame
 from pamqp.commands import Basic, Exchange, Queue
 
+from amqp_broker.broker.routing.route_cache import ROUTES_MAX
 from amqp_broker.session import basic_publish
 from tests.peer import Lab, Peer, publish_bytes
 
@@ -255,9 +256,9 @@ def test_the_routes_that_are_not_counted_yet_stay_bounded(peer: Peer, monkeypatc
 def test_the_cache_of_routes_stays_bounded(peer: Peer) -> None:
     peer.publish("key")
     (route,) = peer.session.routes.values()
-    peer.session.routes.update((number.to_bytes(3, "big"), route) for number in range(basic_publish.ROUTES_MAX - 1))
+    peer.session.routes.update((number.to_bytes(3, "big"), route) for number in range(ROUTES_MAX - 1))
     peer.publish("another key")
-    assert len(peer.session.routes) <= basic_publish.ROUTES_MAX
+    assert len(peer.session.routes) <= ROUTES_MAX
 
 
 def test_the_headers_of_each_message_are_sorted(peer: Peer) -> None:

@@ -96,8 +96,9 @@ def check_empty(broker: Broker) -> None:
     broker.advice.clear()
     found, new = census(broker), census(Lab().broker)
     # The routes of a user have a cache of their own, which stays when it is empty.
-    new["Broker.vhosts.VHost.route_caches", "dict"] = found["Broker.vhosts.VHost.route_caches", "dict"]
-    new["Broker.vhosts.VHost.route_caches.dict", "dict"] = found["Broker.vhosts.VHost.route_caches.dict", "dict"]
+    for where in found:
+        if where[0].startswith("Broker.vhosts.VHost.route_cache"):
+            new[where] = found[where]
     left = {
         where: found[where] - new[where] for where in found if found[where] > new[where] and ".history." not in where[0]
     }

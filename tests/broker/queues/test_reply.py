@@ -30,10 +30,10 @@ def test_the_reply_name_is_deleted_with_its_requester() -> None:
     assert queue.name.startswith(REPLY_PREFIX)
     assert vhost.route(vhost.default_exchange, (queue.name,), {}, None)[0] == [queue]
     collector = CollectingConsumer(queue, no_ack=True).start()
-    vhost.route_caches["user"] = {b"method": new_route(vhost)}
+    vhost.route_cache.of("user").update({b"method": new_route(vhost)})
     queue.unsubscribe(collector)
     assert vhost.reply_queues == {}
-    assert vhost.route_caches["user"] == {}
+    assert vhost.route_cache.of("user") == {}
 
 
 def test_a_message_to_a_deleted_reply_name_counts_as_routed_and_is_lost() -> None:
