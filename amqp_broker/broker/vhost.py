@@ -32,11 +32,11 @@ from amqp_broker.broker.queues.types import (
     with_default_type,
 )
 from amqp_broker.broker.routing.dead_letter import DeadForms
-from amqp_broker.broker.routing.destinations import find_queues
+from amqp_broker.broker.routing.destinations import find_queues, finding_queues
 from amqp_broker.broker.routing.route_cache import RouteCache
 from amqp_broker.broker.routing.vhost_counts import VHostCounts
 from amqp_broker.broker.runtime_parameters import Parameters
-from amqp_broker.broker.scheduling.portions import Steps, popping
+from amqp_broker.broker.scheduling.portions import KEYS_AT_ONCE, Steps, popping
 from amqp_broker.broker.vhost_deletions import VHostDeletions
 from amqp_broker.broker.vhost_limits import VHostLimits
 from amqp_broker.broker.vhost_policies import VHostOperatorPolicies, VHostPolicies
@@ -378,6 +378,18 @@ class VHost:
     ) -> tuple[list[Queue], bool]:
         """Return the queues for a message, and whether more than its routing keys decided (see `find_queues`)."""
         return find_queues(self, exchange, routing_keys, headers, message)
+
+    def routing(
+        self, exchange: Exchange, routing_keys: Sequence[str], headers: fields.Table, message: Message
+    ) -> Steps[list[Queue]]:
+        """Return the queues for a message, in steps if it has many keys (see `find_queues`). Count the work."""
+        if len(routing_keys) > KEYS_AT_ONCE:
+            return (yield from finding_queues(self, exchange, routing_keys, headers, message))
+        broker = self.broker
+        broker.routing_work = 0
+        queues, _ = self.route(exchange, routing_keys, headers, message)
+        broker.work += broker.routing_work
+        return queues
 
     def publishers_to(self, queue: Queue) -> Iterator[Publisher]:
         """Yield the channels whose last publish had a route to a queue."""

@@ -34,8 +34,8 @@ from amqp_broker.broker.operations import checked_publish, interceptors
 from amqp_broker.broker.queues.queue import Queue
 from amqp_broker.broker.queues.reply import REPLY_TO
 from amqp_broker.broker.routing import route_cache
-from amqp_broker.broker.routing.destinations import KEYS_AT_ONCE, finding_queues
 from amqp_broker.broker.routing.route import Route
+from amqp_broker.broker.scheduling.portions import KEYS_AT_ONCE
 from amqp_broker.session.channel import CONFIRMING, PLAIN, TRANSACTIONAL
 from amqp_broker.session.topology_methods import user_of
 
@@ -150,7 +150,7 @@ def _routing(
     channel: Channel, route: Route, message: Message, keys: list[str], headers: fields.Table, rules: list[Rule]
 ) -> Steps[None]:
     """Find the queues of a message with many keys, in steps, and push it to them."""
-    queues = tuple((yield from finding_queues(channel.vhost, route.exchange, keys, headers, message)))
+    queues = tuple((yield from channel.vhost.routing(route.exchange, keys, headers, message)))
     # The connection may have ended meanwhile.
     if channel.session.channels.get(channel.number) is channel and _push_routed(
         channel, route, message, queues, rules, False

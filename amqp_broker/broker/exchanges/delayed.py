@@ -21,12 +21,13 @@ from amqp_broker.broker.durability.paged_buffer import PagedBuffer
 from amqp_broker.broker.exchanges.exchange import Binding, Destination, Exchange
 
 if TYPE_CHECKING:
+    from amqp_broker.broker.scheduling.portions import Steps
     from amqp_broker.broker.scheduling.timers import Timer
     from amqp_broker.broker.vhost import VHost
 
 DELAY_MS_MAX: Final = 4_294_967_295
-# The number of messages that are routed before sockets are served again.
-BATCH_MESSAGES: Final = 500
+# The work (`Broker.work`) of routing a message that is due.
+RELEASE_WORK: Final = 16
 _INTEGER: Final = re.compile(r"[+-]?[0-9]+")
 _TEXT_MAX: Final = 20
 
@@ -52,8 +53,8 @@ class DelayedExchange(Exchange):
     _buffer: PagedBuffer | None = None
     # Set for the first due time.
     _timer: Timer | None = None
-    # True while more than one batch is due; the rest follows after a flush of the sockets.
-    _is_undrained: bool = False
+    # True while messages that are due are routed, others are served in between.
+    _is_releasing: bool = False
 
     @property
     def routes_by_message(self) -> bool:
@@ -98,15 +99,18 @@ class DelayedExchange(Exchange):
     ) -> Collection[Destination]:
         if message is None:
             return ()
-        delay_ms = delay_of(headers)
-        if not 0 < delay_ms <= DELAY_MS_MAX:
-            inner = self._inner
-            inner.match_work = 0
-            found = inner.destinations(routing_keys, headers, message)
-            self.match_work += inner.match_work
-            return found
-        self.keep_back(message, self._vhost.broker.now + delay_ms)
-        return ()
+        inner = self.undelayed(headers)
+        if inner is None:
+            self.keep_back(message, self._vhost.broker.now + delay_of(headers))
+            return ()
+        inner.match_work = 0
+        found = inner.destinations(routing_keys, headers, message)
+        self.match_work += inner.match_work
+        return found
+
+    def undelayed(self, headers: fields.Table) -> Exchange | None:
+        """Return the exchange that routes a message with these headers now; None for one that is delayed."""
+        return None if 0 < delay_of(headers) <= DELAY_MS_MAX else self._inner
 
     def keep_back(self, message: Message, due_ms: int) -> None:
         """Route a message when it is due (ms since the epoch), behind those that are due at the same time."""
@@ -149,7 +153,7 @@ class DelayedExchange(Exchange):
 
     def _wake(self) -> None:
         """Set the timer for the first due time, unless it is set for an earlier one."""
-        if not self._delayed or self._is_undrained:
+        if not self._delayed or self._is_releasing:
             return
         due_ms, timer = self._delayed[0][0], self._timer
         if timer is not None and timer.callback is not None:
@@ -159,32 +163,40 @@ class DelayedExchange(Exchange):
         self._timer = self._vhost.broker.timers.at(due_ms, self._on_due)
 
     def _on_due(self, now: int) -> None:
-        delayed = self._delayed
-        for _ in range(BATCH_MESSAGES):
-            if not delayed or delayed[0][0] > now:
-                self._wake()
-                return
-            _, position, message = heapq.heappop(delayed)
-            if self._buffer is not None:
-                self._buffer.remove(position, message)
-            self._release(message)
-        self._is_undrained = True
-        self._vhost.broker.undrained.append(self._route_next_batch)
+        self._is_releasing = True
+        self._vhost.broker.do_in_batches(self._releasing_due())
 
-    def _route_next_batch(self) -> None:
-        self._is_undrained = False
-        self._on_due(self._vhost.broker.now)
+    def _releasing_due(self) -> Steps[None]:
+        """Route the messages that are due, one in each step."""
+        broker, delayed = self._vhost.broker, self._delayed
+        while delayed and delayed[0][0] <= broker.now:
+            yield from self._releasing(delayed[0][2])
+            yield
+        self._is_releasing = False
+        self._wake()
 
-    def _release(self, message: Message) -> None:
+    def _releasing(self, message: Message) -> Steps[None]:
+        """Route the first message, in steps if it has many keys. It is kept until its queues have it."""
         properties = message.properties()
         keys = routing_keys(message, properties)
         headers = properties.headers or {}
         # A negative delay shows consumers the delay that there was, and means none to other delayed exchanges.
         properties.headers = headers = {**headers, "x-delay": fields.Long(-delay_of(headers))}
         released = SpecialMessage.rebuilt(message.with_properties(properties), properties)
-        with self._vhost.broker.dead_letters_held():
-            for queue in self._vhost.route(self, keys, headers, released)[0]:
-                queue.accept(released)
+        broker = self._vhost.broker
+        queues = yield from self._vhost.routing(self, keys, headers, released)
+        broker.work += RELEASE_WORK + len(queues)
+        if self._delayed:
+            # It is still the first, unless the exchange was deleted meanwhile.
+            self._forget_first()
+            with broker.dead_letters_held():
+                for queue in queues:
+                    queue.accept(released)
+
+    def _forget_first(self) -> None:
+        _, position, message = heapq.heappop(self._delayed)
+        if self._buffer is not None:
+            self._buffer.remove(position, message)
 
 
 def _in_order(delayed: list[tuple[int, int, Message]]) -> Iterator[tuple[int, Message]]:

@@ -23,6 +23,7 @@ from amqp_broker.broker.admin.access import IMPERSONATOR
 from amqp_broker.broker.operations.interceptors import intercept
 from amqp_broker.broker.queues.refused_publishers import Publisher
 from amqp_broker.broker.queues.reply import REPLY_TO
+from amqp_broker.broker.scheduling.portions import Steps, finished
 
 if TYPE_CHECKING:
     from amqp_broker.broker.admin.access import User
@@ -99,7 +100,14 @@ class Published(NamedTuple):
 def publish(
     vhost: VHost, connection: Peer, exchange_name: str, routing_key: str, properties: Properties, body: bytes
 ) -> Published:
-    """Publish a message without a channel; `connection` names the publisher in traces.
+    """Do `publishing` at once."""
+    return finished(publishing(vhost, connection, exchange_name, routing_key, properties, body))
+
+
+def publishing(
+    vhost: VHost, connection: Peer, exchange_name: str, routing_key: str, properties: Properties, body: bytes
+) -> Steps[Published]:
+    """Publish a message without a channel, in steps if it has many keys; `connection` names the publisher in traces.
 
     Raises AccessRefused, NotFound and PreconditionFailed as basic.publish does.
     """
@@ -133,7 +141,7 @@ def publish(
     trace = vhost.trace
     if trace is not None:
         message = trace.numbered(message)
-    queues = vhost.route(exchange, keys, headers, message)[0]
+    queues = yield from vhost.routing(exchange, keys, headers, message)
     if trace is not None:
         trace.published(connection, 1, message, queues)
     publisher = Publisher()

@@ -23,6 +23,7 @@ from amqp_broker.broker.scheduling.portions import KNOWN_BYTES, READ_BYTES
 if TYPE_CHECKING:
     from amqp_broker.broker.exchanges.exchange import Exchange
     from amqp_broker.broker.queues.queue import Queue
+    from amqp_broker.broker.scheduling.portions import Steps
     from amqp_broker.broker.vhost import VHost
 
 # Limits of the cache of dead forms: entries, after which it starts anew, and size of the properties of one.
@@ -30,6 +31,9 @@ DEAD_FORMS_MAX: Final = 256
 PROPERTY_LIST_BYTES_MAX: Final = 1024
 # Larger ones are kept for the last messages with a history, which the next death of these does not read again.
 LONG_FORMS_MAX: Final = 4
+# Routing keys with which a dead letter finds its targets at once. One with more may be overtaken, and is lost if the
+# process ends meanwhile.
+DEAD_KEYS_MAX: Final = 64
 # From this number of deaths on, their encoding is kept for the next.
 LONG_DEATHS_MIN: Final = 8
 # The headers of a first death, in their order.
@@ -84,13 +88,14 @@ class DeadForms:
 
 
 class DeadLetter(NamedTuple):
-    """A message that `queue` has given up, as `former`, and its targets."""
+    """A message that `queue` has given up, as `former`, and its targets; None if they are found in steps."""
 
     queue: Queue
     former: Message
     reason: str
     dead: Message
-    targets: list[Queue]
+    form: DeadForm
+    targets: list[Queue] | None
 
 
 def dead_letter(vhost: VHost, queue: Queue, message: Message, reason: str, died_at_ms: int) -> DeadLetter | None:
@@ -117,11 +122,11 @@ def dead_letter(vhost: VHost, queue: Queue, message: Message, reason: str, died_
     if vhost.trace is not None:
         dead = vhost.trace.numbered(dead, message)
     targets = form.targets
-    if targets is None:
+    if targets is None and len(form.keys) <= DEAD_KEYS_MAX:
         targets, by_message = _find_targets(vhost, exchange, form, dead)
         if not by_message:
             form.targets = targets
-    return DeadLetter(queue, message, reason, dead, targets)
+    return DeadLetter(queue, message, reason, dead, form, targets)
 
 
 def _find_targets(vhost: VHost, exchange: Exchange, form: DeadForm, dead: Message) -> tuple[list[Queue], bool]:
@@ -133,13 +138,24 @@ def _find_targets(vhost: VHost, exchange: Exchange, form: DeadForm, dead: Messag
     return [target for target in routed if not is_cycle(target.name, form.headers["x-death"])], by_message
 
 
+def finding_targets(vhost: VHost, letter: DeadLetter) -> Steps[DeadLetter]:
+    """Return a dead letter of many keys with its targets, in steps."""
+    exchange = vhost.exchanges.get(letter.queue.settings.dead_letter_exchange or "")
+    if exchange is None:
+        return letter._replace(targets=[])
+    headers = letter.form.headers
+    queues = yield from vhost.routing(exchange, letter.form.keys, headers, letter.dead)
+    return letter._replace(targets=[queue for queue in queues if not is_cycle(queue.name, headers["x-death"])])
+
+
 def push(vhost: VHost, letter: DeadLetter, taken_by: Collection[str] = ()) -> tuple[list[str], bool]:
     """Push a dead letter to its targets.
 
     Queues of the names in `taken_by` have it already. Return the names of those that have taken it now, and whether no
     target lacks it.
     """
-    queue, former, reason, dead, targets = letter
+    queue, former, reason, dead, _, found = letter
+    targets = found or []
     if taken_by:
         targets = [target for target in targets if target.name not in taken_by]
     if vhost.trace is not None:

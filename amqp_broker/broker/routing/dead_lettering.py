@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from amqp_broker.broker.queues.kept_dead_letters import RETRY_MS
-from amqp_broker.broker.routing.dead_letter import dead_letter, push
+from amqp_broker.broker.routing.dead_letter import dead_letter, finding_targets, push
 from amqp_broker.broker.scheduling.portions import COPIED_BYTES, DEAD_LETTER_WORK, WORK_MAX
 
 if TYPE_CHECKING:
@@ -53,10 +53,20 @@ class DeadLettering:
         died_at_ms = broker.now if kept is None else kept.died_at_ms
         letter = dead_letter(broker.vhosts[queue.vhost.name], queue, message, reason, died_at_ms)
         broker.work += DEAD_LETTER_WORK + len(message.content) // COPIED_BYTES
-        if letter is not None:
-            broker.work += len(letter.targets)
-        elif kept is None:
-            return
+        if letter is not None and letter.targets is None:
+            broker.do_in_batches(self._adding(letter, kept))
+        elif letter is not None or kept is not None:
+            self._add(queue, letter, kept)
+
+    def _adding(self, letter: DeadLetter, kept: KeptDeadLetter | None) -> Steps[None]:
+        """Route a dead letter of many keys."""
+        vhost = letter.queue.vhost
+        found = yield from finding_targets(vhost, letter)
+        if self._broker.vhosts.get(vhost.name) is vhost:
+            self._add(letter.queue, found, kept)
+
+    def _add(self, queue: Queue, letter: DeadLetter | None, kept: KeptDeadLetter | None) -> None:
+        self._broker.work += len(letter.targets or ()) if letter is not None else 0
         self._waiting.append((queue, letter, kept))
         if not self._is_held:
             self._is_held = True

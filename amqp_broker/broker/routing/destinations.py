@@ -6,11 +6,12 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Final
 
 from amqp_broker.amqp import fields
+from amqp_broker.broker.exchanges.delayed import DelayedExchange
 from amqp_broker.broker.exchanges.exchange import Destination, Exchange
 from amqp_broker.broker.exchanges.topic import TopicExchange
 from amqp_broker.broker.queues.queue import Queue
 from amqp_broker.broker.queues.reply import REPLY_PREFIX, REPLY_TO, ReplyQueue
-from amqp_broker.broker.scheduling.portions import Steps
+from amqp_broker.broker.scheduling.portions import KEYS_AT_ONCE, Steps
 
 if TYPE_CHECKING:
     from amqp_broker.amqp.message import Message
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
 
 # The work of an exchange on the way of a message, beside that of matching (`Exchange.match_work`).
 EXCHANGE_WORK: Final = 8
-# Routing keys of a message that are matched against the patterns of an exchange in one step.
-KEYS_AT_ONCE: Final = 4
 
 
 def find_queues(
@@ -72,8 +71,9 @@ def finding_queues(
         if exchange is vhost.default_exchange:
             queues.update((queue, None) for key in routing_keys if (queue := _queue_named(vhost, key)) is not None)
             continue
-        if isinstance(exchange, TopicExchange):
-            destinations = yield from _matched(vhost, exchange, routing_keys)
+        matching = exchange.undelayed(headers) if isinstance(exchange, DelayedExchange) else exchange
+        if isinstance(matching, TopicExchange):
+            destinations = yield from _matched(vhost, matching, routing_keys)
         else:
             exchange.match_work = 0
             destinations = exchange.destinations(routing_keys, headers, message)

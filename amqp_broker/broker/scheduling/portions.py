@@ -30,6 +30,8 @@ DEAD_LETTER_WORK: Final = 12
 COPIED_BYTES: Final = 4096
 KNOWN_BYTES: Final = 64
 READ_BYTES: Final = 8
+# Routing keys of a message that are matched in one step.
+KEYS_AT_ONCE: Final = 4
 
 
 def finished(steps: Steps[T]) -> T:

@@ -15,7 +15,7 @@ from msgspec import Meta, Struct
 from amqp_broker.amqp.errors import AccessRefused, AMQPError, NotFound, NotImplemented_
 from amqp_broker.amqp.message import Message, Properties
 from amqp_broker.broker.clients.peer import Peer
-from amqp_broker.broker.operations.checked_publish import publish as publish_message
+from amqp_broker.broker.operations.checked_publish import publishing
 from amqp_broker.broker.operations.interceptors import as_sent
 from amqp_broker.broker.queues.ownership import check_owner
 from amqp_broker.broker.queues.queue import Queue
@@ -163,7 +163,7 @@ def channel_refusal(error: AMQPError) -> Refusal:
 
 
 @endpoints.on("POST /api/exchanges/{vhost}/{name}/publish", tag=MANAGEMENT, body=NewMessage, statuses=(200,))
-def publish(request: Request) -> dict[str, Any]:
+def publish(request: Request) -> Steps[dict[str, Any]]:
     """Publish a message; `routed` in the answer says whether it reached a queue."""
     broker, is_newer = request.broker, request.broker.profile.release >= (4, 0)
     if request.path["vhost"] not in broker.vhosts:
@@ -175,7 +175,7 @@ def publish(request: Request) -> dict[str, Any]:
     given = request.read(NewMessage)
     payload = _payload(given.payload, given.payload_encoding)
     try:
-        published = publish_message(
+        published = yield from publishing(
             vhost, HTTPPeer(request, vhost), request.exchange_name(), given.routing_key, given.properties, payload
         )
     except AMQPError as error:

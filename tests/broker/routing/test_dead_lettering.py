@@ -108,3 +108,33 @@ def test_a_read_of_refused_messages_costs_each_turn_the_same() -> None:
         works.append(lab.broker.work)
     assert max(works) < 2 * WORK_MAX
     assert lab.vhost.queues[f"q{LENGTH}"].ready_count == 5
+
+
+def test_a_dead_letter_of_many_keys_finds_all_of_its_queues() -> None:
+    lab = Lab()
+    peer = lab.connect()
+    peer.call(commands.Exchange.Declare(exchange="x", exchange_type="topic"))
+    for number in range(300):
+        peer.declare(f"q{number}")
+        peer.call(commands.Queue.Bind(queue=f"q{number}", exchange="x", routing_key=f"*.{number}"))
+    peer.declare("dying", arguments={"x-dead-letter-exchange": "x", "x-message-ttl": 1000})
+    peer.publish("dying", b"x", headers={"CC": [f"k.{number}" for number in range(300)]})
+    lab.advance(1000)
+    lab.drain()
+    assert place(lab) == [f"q{number}" for number in range(300)]
+
+
+def test_a_dead_letter_of_many_keys_is_gone_with_its_vhost() -> None:
+    lab = Lab()
+    peer = lab.connect()
+    peer.call(commands.Exchange.Declare(exchange="x", exchange_type="topic"))
+    peer.declare("q")
+    peer.call(commands.Queue.Bind(queue="q", exchange="x", routing_key="a.#"))
+    peer.declare("dying", arguments={"x-dead-letter-exchange": "x", "x-message-ttl": 1000})
+    peer.publish("dying", b"x", headers={"CC": [f"a.{number}" for number in range(5000)]})
+    lab.drain()
+    lab.advance(1000)
+    assert lab.broker.undrained
+    lab.broker.delete_vhost("/")
+    lab.drain()
+    assert not lab.broker.undrained

@@ -6,6 +6,7 @@ from amqp_broker.amqp import fields
 from amqp_broker.broker.exchanges.exchange import Exchange
 from amqp_broker.broker.vhost import VHost
 from tests.broker_parts import bind, new_exchange, new_queue, new_vhost
+from tests.peer import Lab, Peer
 
 
 @pytest.fixture
@@ -94,3 +95,38 @@ def test_routing_reports_if_headers_decided(vhost: VHost) -> None:
     assert vhost.route(direct, ("other",), {"a": 1}, None) == ([], False)
     assert vhost.route(direct, ("key",), {"a": 1}, None) == ([queue], True)
     assert vhost.route(direct, ("key",), {}, None) == ([], True)
+
+
+@pytest.fixture
+def peer() -> Peer:
+    """A client of a broker whose delayed exchange x has the queue q, with the key k."""
+    lab = Lab()
+    new_exchange(lab.vhost, "x", "x-delayed-message", arguments={"x-delayed-type": "topic"})
+    bind(lab.vhost.exchanges["x"], new_queue(lab.vhost), lab.vhost, "k")
+    return lab.connect()
+
+
+def bodies(peer: Peer) -> list[bytes]:
+    return [bytes(message.body) for message in peer.lab.vhost.queues["q"].messages()]
+
+
+def test_a_message_of_many_keys_reaches_its_queue_when_it_is_due(peer: Peer) -> None:
+    lab, copies = peer.lab, [*(f"k{number}" for number in range(2000)), "k"]
+    peer.publish("nowhere", b"1", exchange="x", headers={"CC": copies, "x-delay": 1000})
+    peer.publish("nowhere", b"2", exchange="x", headers={"CC": copies})
+    lab.drain()
+    assert bodies(peer) == [b"2"]
+    lab.advance(1000)
+    lab.drain()
+    assert bodies(peer) == [b"2", b"1"]
+
+
+def test_a_message_of_many_keys_is_gone_with_its_exchange(peer: Peer) -> None:
+    lab = peer.lab
+    peer.publish("nowhere", b"1", exchange="x", headers={"CC": ["k"] * 2000, "x-delay": 1000})
+    lab.drain()
+    lab.advance(1000)
+    assert lab.broker.undrained
+    lab.vhost.delete_exchange("x", if_unused=False)
+    lab.drain()
+    assert bodies(peer) == []
