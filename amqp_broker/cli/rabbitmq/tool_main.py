@@ -1,7 +1,4 @@
-"""The entry point of RabbitMQ's tools, and the commands of each.
-
-Health checks run every second, so modules of other commands are not imported for them.
-"""
+"""The entry point of RabbitMQ's tools, and the commands of each."""
 
 from __future__ import annotations
 
@@ -9,17 +6,15 @@ import importlib
 import sys
 from collections.abc import Iterator
 
-from amqp_broker.cli.rabbitmq.command import DIAGNOSTICS, PLUGINS, STREAMS, UPGRADE, Command
+from amqp_broker.cli.rabbitmq.command import PLUGINS, STREAMS, UPGRADE, Command
+from amqp_broker.cli.rabbitmq.command_modules import MODULES
 from amqp_broker.cli.rabbitmq.tool import run
 from amqp_broker.cli.rabbitmq.tool_help import HELP
 from amqp_broker.cli.shared.standard_streams import finish_output, not_text, output_lost
 from amqp_broker.exit_codes import EX_USAGE
 
-MODULES = (
-    *("diagnostic_commands", "list_commands", "user_commands", "vhost_commands", "permission_commands"),
-    *("limit_commands", "policy_commands", "node_commands", "operation_commands", "queue_commands", "plugin_commands"),
-    *("cluster_commands", "runtime_commands", "shovel_commands", "mirroring_commands"),
-)
+# Options without a value, which may precede the name of any command.
+FLAGS = {"-q", "--quiet", "-s", "--silent"}
 # Tools whose commands are in few modules.
 _NARROW = {
     PLUGINS: ("plugin_commands", "diagnostic_commands", "cluster_commands"),
@@ -56,10 +51,22 @@ def main(tool: str, words: list[str]) -> int:
 
 
 def _run(tool: str, words: list[str]) -> int:
-    code = None
-    if tool == DIAGNOSTICS and "help" not in words:
-        # Most health checks are in this module.
-        first = {command.name: command for command in _commands("diagnostic_commands") if tool in command.tools}
-        if any(word in first for word in words) and "--help" not in words:
-            code = run(tool, words, first)
-    return run(tool, words, commands_of(tool)) if code is None else code
+    module = _module_of(words)
+    if module is not None:
+        alone = {command.name: command for command in _commands(module) if tool in command.tools}
+        if _first(words) in alone:
+            return run(tool, words, alone)
+    return run(tool, words, commands_of(tool))
+
+
+def _module_of(words: list[str]) -> str | None:
+    """Return the module of the command that words call. None: the words ask for help, or only all commands tell."""
+    if "help" in words or "--help" in words:
+        return None
+    name = _first(words)
+    return next((module for module, names in MODULES.items() if name in names.split()), None)
+
+
+def _first(words: list[str]) -> str:
+    """Return the first word that is no flag of all commands."""
+    return next((word for word in words if word not in FLAGS), "")

@@ -8,7 +8,7 @@ from typing import Final
 import pytest
 
 import amqp_broker
-from amqp_broker.cli.rabbitmq.tool_main import commands_of
+from amqp_broker.cli.rabbitmq.tool_main import commands_of, main
 from amqp_broker.cli.rabbitmq.tool_names import TOOLS
 from compat.brokers import free_port
 from tests.cli.program import environment, serving
@@ -26,6 +26,30 @@ def test_every_tool_has_its_commands() -> None:
     assert {tool: len(commands_of(tool)) > 5 for tool in TOOLS.values()} == dict.fromkeys(TOOLS.values(), True)
     assert "list_queues" in commands_of("rabbitmq-diagnostics")
     assert "delete_queue" not in commands_of("rabbitmq-diagnostics")
+
+
+@pytest.mark.parametrize("words", [["list_users"], ["-q", "list_users"], ["list_users", "-q"]])
+def test_a_command_imports_the_module_of_its_own(words: list[str], tmp_path: Path) -> None:
+    script = (
+        "import sys\n"
+        "from amqp_broker.cli.rabbitmq.tool_main import main\n"
+        f"main('rabbitmqctl', {words!r})\n"
+        "print(*(name for name in sys.modules if name.endswith('_commands')))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        env=environment(AMQP_BROKER_RUNTIME_DIR=str(tmp_path)),
+        capture_output=True,
+        encoding="utf-8",
+        check=True,
+    )
+    assert done.stdout.split()[-1:] == ["amqp_broker.cli.rabbitmq.list_commands"]
+
+
+@pytest.mark.parametrize("words", [["--help"], ["help"], ["list_usrs"]])
+def test_help_and_errors_name_all_commands(words: list[str], capfd: pytest.CaptureFixture[str]) -> None:
+    main("rabbitmqctl", words)
+    assert "list_users" in "".join(capfd.readouterr())
 
 
 # No broker runs where these commands look for one; a port of one's own, since others may listen on the usual one.
