@@ -40,6 +40,11 @@ ROUTES: Final = 1000
 UNACKED: Final = 20_000
 MANY: Final = 200_000
 CHAIN: Final = 1000
+TARGETS: Final = 300
+DYING: Final = 5000
+CYCLE: Final = 50
+# Time for which a broker is watched that is not done with an attack before its end.
+ENDLESS_S: Final = 8.0
 DEAD_LETTERS: Final[dict[str, Any]] = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"}
 
 
@@ -108,8 +113,8 @@ class RawClient:
 class Attack(NamedTuple):
     """An attack: what is declared before it, and what it sends at once.
 
-    With `until`, it is over when that queue has that many messages; with `limit`, an administrator limits the length of
-    the queue "attacked" to that.
+    With `until`, it is over when that queue has that many messages, or after `patience_s`; with `limit`, an
+    administrator limits the length of the queue "attacked" to that.
     """
 
     name: str
@@ -117,6 +122,7 @@ class Attack(NamedTuple):
     prepare: Callable[[RawClient, RawClient], object]
     data: Callable[[], bytes]
     until: tuple[str, int] | None = None
+    patience_s: float = PATIENCE_S
     limit: int | None = None
 
 
@@ -207,6 +213,29 @@ def prepare_nothing(helper: RawClient, attacker: RawClient) -> None:
     pass
 
 
+def bind_dead_letters(client: RawClient, count: int, arguments: dict[str, Any]) -> None:
+    """Bind queues to a fanout exchange "dead"."""
+    client.do(commands.Exchange.Declare(exchange="dead", exchange_type="fanout", nowait=True))
+    for number in range(count):
+        declare = commands.Queue.Declare(queue=f"d{number}", exclusive=True, nowait=True, arguments=arguments)
+        client.do(declare, commands.Queue.Bind(queue=f"d{number}", exchange="dead", nowait=True))
+
+
+def take_with_many_targets(helper: RawClient, attacker: RawClient) -> None:
+    """Have the attacker hold messages whose dead letters go to many queues each."""
+    bind_dead_letters(attacker, TARGETS, {})
+    declare = commands.Queue.Declare(queue="attacked", exclusive=True, arguments={"x-dead-letter-exchange": "dead"})
+    attacker.call(declare, commands.Queue.DeclareOk)
+    attacker.socket.sendall(published("", "attacked") * DYING)
+    attacker.call(commands.Basic.Consume(queue="attacked"), commands.Basic.ConsumeOk)
+    attacker.wait_for(commands.Basic.Deliver, DYING)
+
+
+def bind_cycle(helper: RawClient, attacker: RawClient) -> None:
+    """Bind full queues to the exchange of their own dead letters."""
+    bind_dead_letters(attacker, CYCLE, {"x-max-length": 1, "x-dead-letter-exchange": "dead"})
+
+
 ATTACKS: Final = (
     Attack(
         "fanout",
@@ -274,6 +303,21 @@ ATTACKS: Final = (
         lambda: published("", "q0"),
         until=(f"q{CHAIN}", 1),
     ),
+    Attack(
+        "targets",
+        f"{DYING} unacked messages, rejected together, are dead-lettered to {TARGETS} queues each",
+        take_with_many_targets,
+        lambda: marshalled(commands.Basic.Nack(0, multiple=True, requeue=False)),
+        until=(f"d{TARGETS - 1}", DYING),
+    ),
+    Attack(
+        "cycle",
+        f"3 messages to {CYCLE} full queues that dead-letter into each other, without an end",
+        bind_cycle,
+        lambda: published("dead", "") * 3,
+        until=("d0", -1),
+        patience_s=ENDLESS_S,
+    ),
 )
 
 
@@ -328,7 +372,7 @@ def _attack(attack: Attack, broker: BrokerProcess) -> Waits | None:
 
     Thread(target=strike, daemon=True).start()
     waits = []
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + attack.patience_s
     while not is_over.is_set() and time.monotonic() < deadline:
         begun = time.perf_counter()
         innocent.queue_declare("innocent", passive=True)
@@ -372,15 +416,15 @@ def main(words: Sequence[str] | None = None) -> None:
     with tempfile.TemporaryDirectory() as folder:
         for attack in ATTACKS:
             if attack.name in options.attacks.split(","):
-                cells = [_cell(measure(attack, subject, Path(folder))) for subject in subjects]
+                cells = [_cell(measure(attack, subject, Path(folder)), attack) for subject in subjects]
                 print(f"| {attack.title} | " + " | ".join(cells) + " |", flush=True)
 
 
-def _cell(waits: Waits | None) -> str:
+def _cell(waits: Waits | None, attack: Attack) -> str:
     if waits is None:
         return f"not prepared after {PATIENCE_S:.0f} s"
     text = f"{waits.p99_ms:.1f}, {waits.longest_ms:.0f}, {waits.growth_mb:+.0f} MB"
-    return text if waits.is_over else f"{text}; not over after {PATIENCE_S:.0f} s"
+    return text if waits.is_over else f"{text}; not over after {attack.patience_s:.0f} s"
 
 
 if __name__ == "__main__":

@@ -143,7 +143,7 @@ def _push_checked(
     else:
         queues = tuple(channel.vhost.route(route.exchange, keys, headers, message)[0])
     if _push_routed(channel, route, message, queues, rules, is_lost):
-        channel.session.work(channel.session.broker.dead_lettering.until_routed())
+        channel.session.work(channel.session.broker.dead_lettering.until_routed(channel.vhost))
 
 
 def _routing(
@@ -155,7 +155,7 @@ def _routing(
     if channel.session.channels.get(channel.number) is channel and _push_routed(
         channel, route, message, queues, rules, False
     ):
-        yield from channel.session.broker.dead_lettering.until_routed()
+        yield from channel.session.broker.dead_lettering.until_routed(channel.vhost)
 
 
 def _push_routed(

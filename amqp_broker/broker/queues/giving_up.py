@@ -10,15 +10,25 @@ from typing import TYPE_CHECKING, Final
 
 from amqp_broker.broker.queues.dead_letter_reasons import MAXLEN
 from amqp_broker.broker.queues.queue import Queue, QueueDeclaration
-from amqp_broker.broker.scheduling.portions import DEAD_LETTER_WORK, GIVE_UP_WORK, WORK_MAX
+from amqp_broker.broker.scheduling.portions import (
+    DEAD_LETTER_WORK,
+    FLOOD_BYTES,
+    GIVE_UP_WORK,
+    LETTER_BYTES,
+    TARGET_WORK,
+    WORK_MAX,
+)
 
 if TYPE_CHECKING:
     from amqp_broker.amqp.message import Message
+    from amqp_broker.broker.queues.refused_publishers import Publisher
     from amqp_broker.broker.vhost import VHost
 
 
+# Octets of a place in a queue.
+SLOT_BYTES: Final = 32
 # Messages that die together: dead letters are in memory while they wait. They are about the work of one turn.
-DYING_MAX: Final = WORK_MAX // (GIVE_UP_WORK + DEAD_LETTER_WORK)
+DYING_MAX: Final = WORK_MAX // (GIVE_UP_WORK + DEAD_LETTER_WORK + TARGET_WORK)
 
 
 class GivingUpQueue(Queue):
@@ -36,12 +46,38 @@ class GivingUpQueue(Queue):
         super().__init__(vhost, declaration)
         # The reason for which messages are to be given up in the next turn; "" for none.
         self.giving_up = ""
+        # Dead letters that have come meanwhile, beyond those that were given up.
+        self._late_count = self._late_bytes = 0
         # Set if a new limit is to drop messages although the queue refuses publishes from then on.
         self.drops_once = False
         # Those that were taken to be given up in reverse.
         self._dropped: list[tuple[Message, int]] = []
         # Those that were to be given up in a turn that had no more time. The journal has them.
         self._late: deque[tuple[int, Message, str]] = deque()
+
+    def accept_late(self, message: Message, publisher: Publisher | None, targets: int) -> bool:
+        """Accept a dead letter while this queue is giving up messages; `targets` is the number of its targets.
+
+        Where too many have come, give it up instead of the first, because the next ones would fill the memory.
+        """
+        is_due = self.giving_up == MAXLEN or self.settings.message_ttl_ms == 0
+        if is_due and self.vhost.late_bytes > FLOOD_BYTES:
+            self.statistics.given_up[self.giving_up] += 1
+            self._give_up(message, self.giving_up, is_refused=True)
+            return True
+        octets = SLOT_BYTES + (LETTER_BYTES + len(message.content)) // targets
+        self._late_count += 1
+        self._late_bytes += octets
+        self.vhost.late_bytes += octets
+        return self.accept(message, publisher)
+
+    def _forget_late(self, count: int) -> None:
+        """Count that as many messages have left as have come last, or more."""
+        if self._late_count:
+            octets = self._late_bytes * min(count, self._late_count) // self._late_count
+            self._late_count = max(0, self._late_count - count)
+            self._late_bytes -= octets
+            self.vhost.late_bytes -= octets
 
     @abstractmethod
     def _is_due(self, reason: str) -> bool:
@@ -77,18 +113,22 @@ class GivingUpQueue(Queue):
             while broker.work < WORK_MAX and self._is_due(MAXLEN):
                 self._dropped.append(self._take_to_give_up())
                 broker.work += GIVE_UP_WORK
-        while broker.work < WORK_MAX:
+        while broker.work < WORK_MAX and not self._waits():
             if self.settings.dead_letter_exchange is None:
                 count = self._discard_all(list(islice(dying, DYING_MAX)), reason)
             else:
                 with broker.dead_letters_held(serves_freed=False):
                     count = self._discard_all(self._while_time(dying), reason)
+            self._forget_late(count)
             if not count:
                 return
         if not self.giving_up and (self._is_due(reason) or self._dropped):
             self.giving_up = reason
             self.hold()
             self._pause_drain()
+
+    def _waits(self) -> bool:
+        return self._late_count > 0 and self.vhost.broker.dead_lettering.is_flooded(self.vhost)
 
     def _give_up_two(self) -> None:
         """Give up two messages for one that comes, so that no publisher brings more than the queue gives up."""
@@ -137,6 +177,8 @@ class GivingUpQueue(Queue):
             self._give_up_due(reason)
             self._look_again()
             self._update_extras()
+            if not self.giving_up:
+                self._forget_late(self._late_count)
         if not self.holds:
             super()._drain_next_batch()
 
@@ -147,4 +189,5 @@ class GivingUpQueue(Queue):
 
     def release(self) -> None:
         super().release()
+        self._forget_late(self._late_count)
         self._dropped.clear()

@@ -18,11 +18,13 @@ from amqp_broker.amqp.message import Address, Message, Properties, SpecialMessag
 from amqp_broker.amqp.property_list import Layout, scan, with_fields
 from amqp_broker.broker.counting.counters import AT_LEAST_ONCE, CONFIRMED
 from amqp_broker.broker.queues.dead_letter_reasons import REJECTED
+from amqp_broker.broker.queues.giving_up import GivingUpQueue
 from amqp_broker.broker.scheduling.portions import KNOWN_BYTES, READ_BYTES
 
 if TYPE_CHECKING:
     from amqp_broker.broker.exchanges.exchange import Exchange
     from amqp_broker.broker.queues.queue import Queue
+    from amqp_broker.broker.queues.refused_publishers import Publisher
     from amqp_broker.broker.scheduling.portions import Steps
     from amqp_broker.broker.vhost import VHost
 
@@ -161,11 +163,17 @@ def push(vhost: VHost, letter: DeadLetter, taken_by: Collection[str] = ()) -> tu
     if vhost.trace is not None:
         vhost.trace.dead_lettered(queue, former, dead, reason, targets)
     publisher = queue.publisher if queue.dead_letters_at_least_once else None
-    accepted = [target.name for target in targets if target.accept(dead, publisher)]
+    accepted = [target.name for target in targets if _accepts(target, dead, publisher, len(targets))]
     is_done = len(accepted) == len(targets) and bool(accepted or taken_by)
     if is_done and queue.dead_letters_at_least_once:
         queue.vhost.broker.counters.dead_lettered[queue.type, AT_LEAST_ONCE, CONFIRMED] += 1
     return accepted, is_done
+
+
+def _accepts(target: Queue, dead: Message, publisher: Publisher | None, targets: int) -> bool:
+    if isinstance(target, GivingUpQueue) and target.giving_up:
+        return target.accept_late(dead, publisher, targets)
+    return target.accept(dead, publisher)
 
 
 def _dead_form(vhost: VHost, queue: Queue, exchange: Exchange, message: Message, reason: str, now_s: int) -> DeadForm:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from amqp_broker.broker.queues.kept_dead_letters import RETRY_MS
 from amqp_broker.broker.routing.dead_letter import dead_letter, finding_targets, push
-from amqp_broker.broker.scheduling.portions import COPIED_BYTES, DEAD_LETTER_WORK, WORK_MAX
+from amqp_broker.broker.routing.refused_letters import RefusedLetter, RefusedLetters
+from amqp_broker.broker.scheduling.portions import COPIED_BYTES, DEAD_LETTER_WORK, FLOOD_BYTES, TARGET_WORK, WORK_MAX
 
 if TYPE_CHECKING:
     from amqp_broker.amqp.message import Message
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from amqp_broker.broker.queues.queue import Queue
     from amqp_broker.broker.routing.dead_letter import DeadLetter
     from amqp_broker.broker.scheduling.portions import Steps
+    from amqp_broker.broker.vhost import VHost
 
 
 class DeadLettering:
@@ -28,13 +30,17 @@ class DeadLettering:
 
     A message that full queues refuse, one after the other (`reject-publish-dlx`), is in none of them. Where a turn has
     no more time for it, it waits here, in memory, and its publisher waits with it (`until_routed`).
+
+    Full queues that dead-letter into each other multiply a message, by each way through them. RabbitMQ keeps all of
+    these in memory. Here a queue that gives up messages takes no more dead letters beyond `FLOOD_BYTES` but refuses
+    them, and gives up nothing while one that was refused waits (`is_flooded`).
     """
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._waiting: deque[tuple[Queue, DeadLetter | None, KeptDeadLetter | None]] = deque()
         # Those that were refused, and wait for the next turn; and how many have waited so far.
-        self._refused: deque[tuple[Queue, Message, str]] = deque()
+        self._refused = RefusedLetters()
         self.interruptions = 0
         self._is_undrained = False
         self._is_held = False
@@ -45,7 +51,7 @@ class DeadLettering:
         self, queue: Queue, message: Message, reason: str, kept: KeptDeadLetter | None, is_refused: bool = False
     ) -> None:
         """Route a dead letter, and then those that it displaces from its targets, without recursion."""
-        if is_refused and (self._refused or self._broker.work >= WORK_MAX):
+        if is_refused and (self._refused.waits_in(queue.vhost) or self._broker.work >= WORK_MAX):
             self._interrupt(queue, message, reason)
             return
         # It and its targets count now, so that no more die in a turn than can be routed in it.
@@ -66,14 +72,15 @@ class DeadLettering:
             self._add(letter.queue, found, kept)
 
     def _add(self, queue: Queue, letter: DeadLetter | None, kept: KeptDeadLetter | None) -> None:
-        self._broker.work += len(letter.targets or ()) if letter is not None else 0
+        if letter is not None:
+            self._broker.work += TARGET_WORK * len(letter.targets or ())
         self._waiting.append((queue, letter, kept))
         if not self._is_held:
             self._is_held = True
             self._route_all()
 
     def _interrupt(self, queue: Queue, message: Message, reason: str) -> None:
-        self._refused.append((queue, message, reason))
+        self._refused.append(RefusedLetter(queue, message, reason))
         self.interruptions += 1
         self._come_back()
 
@@ -86,16 +93,20 @@ class DeadLettering:
         """Route those that were refused, as far as this turn has time."""
         self._is_undrained = False
         while self._refused and self._broker.work < WORK_MAX:
-            queue, message, reason = self._refused.popleft()
+            queue, message, reason = self._refused.pop()
             if queue.vhost.name in self._broker.vhosts:
                 self.add(queue, message, reason, None)
         if self._refused:
             self._come_back()
 
-    def until_routed(self) -> Steps[None]:
-        """Wait, turn by turn, until all that were refused are routed."""
-        while self._refused:
+    def until_routed(self, vhost: VHost) -> Steps[None]:
+        """Wait, turn by turn, until all that were refused in a vhost are routed."""
+        while self._refused.waits_in(vhost):
             yield
+
+    def is_flooded(self, vhost: VHost) -> bool:
+        """Return whether queues that dead letters have come to are to wait for those that were refused."""
+        return vhost.late_bytes > FLOOD_BYTES and self._refused.waits_in(vhost)
 
     @contextmanager
     def held(self, *, serves_freed: bool) -> Iterator[None]:

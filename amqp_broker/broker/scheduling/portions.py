@@ -23,13 +23,18 @@ BUDGET_S: Final = 0.001
 # The work of one turn of the loop (`Broker.work`) after which others are served; it takes up to 20 ms. A delivery of a
 # message with several queues is 1, as is a binding that is looked at.
 WORK_MAX: Final = 16_384
-# The work of giving up a message, and of routing a dead letter; and octets that count as 1: of a message, of
-# properties whose history is known, and of properties that are read.
+# The work of giving up a message, of routing a dead letter, and of pushing it to a target; and octets that count as 1:
+# of a message, of properties whose history is known, and of properties that are read.
 GIVE_UP_WORK: Final = 4
-DEAD_LETTER_WORK: Final = 12
+DEAD_LETTER_WORK: Final = 10
+TARGET_WORK: Final = 2
 COPIED_BYTES: Final = 4096
 KNOWN_BYTES: Final = 64
 READ_BYTES: Final = 8
+# Octets of dead letters of a vhost from which on they must not multiply in memory.
+FLOOD_BYTES: Final = 16 * 1024 * 1024
+# Octets of a message beside its content.
+LETTER_BYTES: Final = 512
 # Routing keys of a message that are matched in one step.
 KEYS_AT_ONCE: Final = 4
 

@@ -10,7 +10,7 @@ from pamqp import base, commands
 
 from amqp_broker.broker.admin.policies import Policy
 from amqp_broker.broker.queues.giving_up import DYING_MAX
-from amqp_broker.broker.scheduling.portions import DEAD_LETTER_WORK, GIVE_UP_WORK, WORK_MAX
+from amqp_broker.broker.scheduling.portions import DEAD_LETTER_WORK, GIVE_UP_WORK, TARGET_WORK, WORK_MAX
 from tests.kinds_of_queues import DEAD, QUEUES
 from tests.peer import Lab, Peer, publish_bytes
 from tests.restarting import durable_lab, restarted
@@ -18,7 +18,7 @@ from tests.restarting import durable_lab, restarted
 COUNT: Final = 2 * DYING_MAX + 500
 # The most messages that a turn gives up, with and without a dead-letter exchange.
 PORTION_MAX: Final = WORK_MAX // GIVE_UP_WORK
-DEAD_PORTION_MAX: Final = WORK_MAX // (GIVE_UP_WORK + DEAD_LETTER_WORK) + 1
+DEAD_PORTION_MAX: Final = WORK_MAX // (GIVE_UP_WORK + DEAD_LETTER_WORK + TARGET_WORK) + 1
 
 
 def body(number: int) -> bytes:

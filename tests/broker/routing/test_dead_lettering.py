@@ -91,10 +91,11 @@ def test_messages_that_a_long_chain_of_queues_refuses_pass_it_in_several_turns_a
 def test_refused_messages_of_a_deleted_vhost_are_gone() -> None:
     lab = Lab()
     chained(lab, **REFUSING).publish("q0", b"x")
+    vhost = lab.vhost
     lab.broker.delete_vhost("/")
     lab.drain()
     assert not lab.broker.dead_lettering.is_routing
-    assert [*lab.broker.dead_lettering.until_routed()] == []
+    assert [*lab.broker.dead_lettering.until_routed(vhost)] == []
 
 
 def test_a_read_of_refused_messages_costs_each_turn_the_same() -> None:
