@@ -8,14 +8,22 @@ from __future__ import annotations
 
 import pytest
 
-from tests.growth import dead_letters, many_keys, messages, requests, timers, verbs
+from tests.growth import dead_letters, many_consumers, many_keys, messages, requests, timers, verbs
 from tests.growth.known import KNOWN
 from tests.growth.table import Row, faults, still_grows
 
 # Counting needs Python's tracing, which compiled code does not call.
 pytestmark = pytest.mark.interpreted
 
-ROWS = (*verbs.ROWS, *messages.ROWS, *dead_letters.ROWS, *many_keys.ROWS, *timers.ROWS, *requests.ROWS)
+ROWS = (
+    *verbs.ROWS,
+    *messages.ROWS,
+    *dead_letters.ROWS,
+    *many_keys.ROWS,
+    *many_consumers.ROWS,
+    *timers.ROWS,
+    *requests.ROWS,
+)
 
 
 @pytest.mark.parametrize("row", [row for row in ROWS if row.name not in KNOWN], ids=lambda row: row.name)

@@ -17,10 +17,14 @@ from amqp_broker.broker.exchanges.exchange import Binding, Destination, Exchange
 
 if TYPE_CHECKING:
     from amqp_broker.amqp.message import Message
+    from amqp_broker.broker.queues.queue import Queue
+    from amqp_broker.broker.scheduling.portions import Steps
     from amqp_broker.broker.vhost import VHost
 
 
 LENGTH: Final = 20
+# The work (`Broker.work`) of sending a message again.
+AGAIN_WORK: Final = 4
 # RabbitMQ accepts no unsigned integers here.
 _INTEGERS: Final = (int, fields.Byte, fields.Short, fields.Long)
 
@@ -58,14 +62,24 @@ class RecentHistoryExchange(FanoutExchange):
         return super().destinations(routing_keys, headers, message)
 
     def bound(self, binding: Binding) -> None:
-        destination = binding.destination
-        if not isinstance(destination, Exchange):
-            for message in list(self._history):
-                destination.accept(message)
-            return
-        # RabbitMQ also sends the newest first here; if no queue takes a message, it refuses the binding with 541.
-        for message in reversed(list(self._history)):
-            properties = message.properties()
-            keys = routing_keys(message, properties)
-            for queue in self._vhost.route(destination, keys, properties.headers or {}, message)[0]:
+        self._vhost.broker.do_in_batches(self._sending_again(binding.destination, list(self._history)))
+
+    def _sending_again(self, destination: Destination, messages: list[Message]) -> Steps[None]:
+        """Send the history to a new destination, in steps. Beyond a few hundred, newer messages may overtake it."""
+        broker = self._vhost.broker
+        # RabbitMQ sends the newest first to an exchange; if no queue takes a message, it refuses the binding with 541.
+        for message in reversed(messages) if isinstance(destination, Exchange) else messages:
+            queues = yield from self._queues_behind(destination, message)
+            broker.work += AGAIN_WORK + len(queues)
+            for queue in queues:
                 queue.accept(message)
+            yield
+
+    def _queues_behind(self, destination: Destination, message: Message) -> Steps[list[Queue]]:
+        if destination.is_deleted:
+            return []
+        if not isinstance(destination, Exchange):
+            return [destination]
+        properties = message.properties()
+        keys = routing_keys(message, properties)
+        return (yield from self._vhost.routing(destination, keys, properties.headers or {}, message))

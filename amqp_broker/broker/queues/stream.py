@@ -7,6 +7,7 @@ Source: RabbitMQ, "Streams and Super Streams"; rabbit_stream_queue.erl.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from amqp_broker.amqp import fields
@@ -19,7 +20,7 @@ from amqp_broker.broker.durability.stream_log import CHUNK_BYTES_MAX, JournaledL
 from amqp_broker.broker.queues.deaths import with_expiration
 from amqp_broker.broker.queues.queue import DRAIN_BYTES_MAX, DRAIN_MESSAGES_MAX, Queue, QueueDeclaration
 from amqp_broker.broker.queues.queue_settings import QueueSettings, effective
-from amqp_broker.broker.scheduling.portions import Steps
+from amqp_broker.broker.scheduling.portions import WORK_MAX, Steps
 
 if TYPE_CHECKING:
     from amqp_broker.broker.queues.consumer import Consumer
@@ -66,6 +67,8 @@ class StreamQueue(Queue):
         self._retention_timer: Timer | None = None
         # Set during a delivery, which may push messages to this stream (a trace of deliveries does).
         self._is_delivering = False
+        # The place among the ready consumers at which the next batch begins.
+        self._first_drained = 0
         self.apply(effective(self.arguments, {}, {}))
 
     @property
@@ -193,9 +196,16 @@ class StreamQueue(Queue):
             offset = offset + len(messages) if messages else self.log.head_at(offset).end
 
     def drain(self) -> None:
-        """Deliver a batch to each consumer with credit."""
-        has_more = False
-        for consumer in list(self.ready_consumers):
+        """Deliver a batch to each consumer with credit, as far as this turn has time."""
+        broker, has_more = self.vhost.broker, False
+        consumers = list(self.ready_consumers)
+        # Those that this turn has no time for come first in the next.
+        first, self._first_drained = min(self._first_drained, len(consumers)), 0
+        for number, consumer in enumerate(chain(consumers[first:], consumers[:first])):
+            if number and broker.work >= WORK_MAX:
+                self._first_drained = (first + number) % len(consumers)
+                has_more = True
+                break
             # A consumer before this one may have taken its credit, through a limit of their channel.
             if consumer.is_taking and self._deliver_to(consumer):
                 has_more = True
@@ -204,11 +214,13 @@ class StreamQueue(Queue):
 
     def _deliver_to(self, consumer: Consumer) -> bool:
         """Deliver a batch to one consumer; return whether there is more for it."""
-        self._is_delivering = True
+        reader = self.readers[consumer]
+        next_before, self._is_delivering = reader.next, True
         try:
-            return self._deliver_batch(consumer, self.readers[consumer])
+            return self._deliver_batch(consumer, reader)
         finally:
             self._is_delivering = False
+            self.vhost.broker.work += 1 + reader.next - next_before
 
     def _deliver_batch(self, consumer: Consumer, reader: Cursor) -> bool:
         log, filter_, trace = self.log, reader.filter, self.vhost.trace
