@@ -9,8 +9,8 @@ uses the broker; `session/` connects it to AMQP. Read `vhost.py` first.
 in tests, both are the same heap. A regular expression from a user is the one exception to the rule that all time is
 an argument: it has 20 ms of CPU per name, and does not match afterwards (`admin/patterns.py`).
 
-**Backlogs.** A long backlog is delivered in drain batches, so that other clients have their turn. `Broker.drain_on`
-runs the next batch of each backlog in `Broker.undrained`: of queues, and of exchanges with many due messages. The
+**Backlogs.** A long backlog is delivered in portions, so that other clients have their turn. `Broker.drain_on`
+runs the next portion of each backlog in `Broker.undrained`: of queues, and of exchanges with many due messages. The
 work of a turn is counted (`Broker.work`). Beyond `WORK_MAX`, the next turn goes on with all that can wait: with
 messages that a queue gives up (`GivingUpQueue`), and with the rest of a read (`Session.spend`).
 

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from amqp_broker.settings.settings import Settings
 
 # Short steps, of some microseconds each, that are done at once.
-BATCH_STEPS: Final = 250
+PORTION_STEPS: Final = 250
 # Names of global parameters.
 CLUSTER_NAME: Final = "cluster_name"
 CLUSTER_ID: Final = "internal_cluster_id"
@@ -65,7 +65,7 @@ FIRST_CONNECTION: Final = 2
 class Broker:
     """The state of a node.
 
-    `undrained` has a call for each backlog that waits for its next batch: the ready messages of a queue, the due
+    `undrained` has a call for each backlog that waits for its next portion: the ready messages of a queue, the due
     messages of a delayed exchange, purged messages that are still to be freed, or bindings of a deleted object.
     """
 
@@ -154,7 +154,7 @@ class Broker:
             return
         self.alarms ^= {resource}
         self.events.emit("alarm.set" if is_on else "alarm.cleared", node=self.node, source=resource)
-        self.do_in_batches(self._following_alarms())
+        self.do_in_portions(self._following_alarms())
 
     def _following_alarms(self) -> Steps[None]:
         for connection in list(self.connections):
@@ -340,7 +340,7 @@ class Broker:
         if vhost is not None:
             vhost.connections.discard(connection)
             if connection.exclusive_queues:
-                self.do_in_batches(vhost.deletions.of_exclusive(connection.exclusive_queues))
+                self.do_in_portions(vhost.deletions.of_exclusive(connection.exclusive_queues))
         if was_here:
             self.advice.on_connection_closed(connection)
             self.counters.connections_closed += 1
@@ -395,22 +395,22 @@ class Broker:
     # Backlogs
 
     def free_later(self, messages: deque[Any]) -> None:
-        """Free messages that no queue has any more in batches, between which the sockets are served."""
+        """Free messages that no queue has any more in portions, between which the sockets are served."""
 
-        def free_next_batch() -> None:
+        def free_next_portion() -> None:
             for _ in range(min(FREED_MAX, len(messages))):
                 messages.popleft()
             if messages:
-                self.undrained.append(free_next_batch)
+                self.undrained.append(free_next_portion)
 
-        self.undrained.append(free_next_batch)
+        self.undrained.append(free_next_portion)
 
-    def do_in_batches(self, steps: Steps[None], on_done: Callable[[], object] | None = None) -> bool:
-        """Do short steps in batches, the first one now, between which the sockets are served.
+    def do_in_portions(self, steps: Steps[None], on_done: Callable[[], object] | None = None) -> bool:
+        """Do short steps in portions, the first one now, between which the sockets are served.
 
-        Return whether the first batch was the last; `on_done` is called after a later one.
+        Return whether the first portion was the last; `on_done` is called after a later one.
         """
-        for _ in range(BATCH_STEPS):
+        for _ in range(PORTION_STEPS):
             try:
                 next(steps)
             except StopIteration:
@@ -418,11 +418,11 @@ class Broker:
             if self.work >= WORK_MAX:
                 break
 
-        def do_next_batch() -> None:
-            if self.do_in_batches(steps, on_done) and on_done is not None:
+        def do_next_portion() -> None:
+            if self.do_in_portions(steps, on_done) and on_done is not None:
                 on_done()
 
-        self.undrained.append(do_next_batch)
+        self.undrained.append(do_next_portion)
         return False
 
     def resume_freed_consumers(self) -> None:
@@ -436,11 +436,11 @@ class Broker:
                 consumer.queue.resume(consumer)
 
     def drain_on(self) -> bool:
-        """Handle the next batch of each backlog, as far as this turn has time; return whether any is left."""
+        """Do the next portion of each backlog, as far as this turn has time; return whether any is left."""
         undrained, self.undrained, self.work = iter(self.undrained), [], 0
         try:
-            for drain_next_batch in undrained:
-                drain_next_batch()
+            for drain_next_portion in undrained:
+                drain_next_portion()
                 if self.work >= WORK_MAX:
                     break
         finally:

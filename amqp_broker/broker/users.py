@@ -77,7 +77,7 @@ class Users(Mapping[str, User]):
         # A login in progress must not find an open vhost any more.
         user.permissions.clear()
         connections = [connection for connection in broker.connections if connection.user is user]
-        broker.do_in_batches(broker.closing(connections, f"user '{name}' is deleted"))
+        broker.do_in_portions(broker.closing(connections, f"user '{name}' is deleted"))
         self._permissions_changed()
         broker.events.emit_action("user.deleted", name=name)
 

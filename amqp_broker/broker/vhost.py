@@ -248,7 +248,7 @@ class VHost:
         if exchange is None:
             return
         self.check_deletable(exchange, if_unused)
-        self.broker.do_in_batches(self.deletions.of_exchange(exchange))
+        self.broker.do_in_portions(self.deletions.of_exchange(exchange))
 
     def check_deletable(self, exchange: Exchange, if_unused: bool) -> None:
         """Raise PreconditionFailed if the exchange is in use and `if_unused`."""
@@ -329,7 +329,7 @@ class VHost:
 
     def remove_queue(self, queue: Queue) -> None:
         """Remove a queue with its messages, bindings and consumers. It is out of reach at once."""
-        self.broker.do_in_batches(self.deletions.of_queue(queue))
+        self.broker.do_in_portions(self.deletions.of_queue(queue))
 
     def add_reply_queue(self) -> ReplyQueue:
         """Create a queue of direct replies under a new name."""
@@ -362,7 +362,7 @@ class VHost:
         source = binding.source
         self.unlink(binding)
         if source.is_auto_delete and not source.bindings:
-            self.broker.do_in_batches(self.deletions.of_exchange(source))
+            self.broker.do_in_portions(self.deletions.of_exchange(source))
         self.topology_changed()
 
     def unlink(self, binding: Binding) -> None:

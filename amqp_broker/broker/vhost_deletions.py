@@ -45,7 +45,7 @@ class VHostDeletions:
         """Delete a queue with its messages, bindings and consumers.
 
         `before_cancels` is called before the first consumer is cancelled. If the caller gives the steps up, they are
-        done in batches.
+        done in portions.
         """
         return self._shared(_Deletion(self._vhost, self._under_way), lambda one: one.of_queue(queue, before_cancels))
 
@@ -62,7 +62,7 @@ class VHostDeletions:
             yield
 
     def of_exchange(self, exchange: Exchange) -> Steps[None]:
-        """Delete an exchange with its bindings. If the caller gives the steps up, they are done in batches."""
+        """Delete an exchange with its bindings. If the caller gives the steps up, they are done in portions."""
         return self._shared(_Deletion(self._vhost, self._under_way), lambda one: one.of_exchange(exchange))
 
     def _shared(self, deletion: _Deletion, begin: Callable[[_Deletion], Steps[None]]) -> Steps[None]:
@@ -72,7 +72,7 @@ class VHostDeletions:
             for _ in steps:
                 yield
         finally:
-            broker.do_in_batches(steps)
+            broker.do_in_portions(steps)
 
     def finish(self, kind: str, name: str) -> None:
         """Finish the deletion that frees a name, if there is one."""
@@ -107,7 +107,7 @@ class VHostDeletions:
         for name in bereft:
             exchange = vhost.exchanges.get(name)
             if exchange is not None and exchange.is_auto_delete and not exchange.bindings:
-                vhost.broker.do_in_batches(self.of_exchange(exchange))
+                vhost.broker.do_in_portions(self.of_exchange(exchange))
 
 
 def take_out(vhost: VHost, queue: Queue) -> None:

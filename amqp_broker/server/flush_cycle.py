@@ -1,7 +1,7 @@
 """The work between two reads.
 
 `flush` runs after everything that may have changed the broker. It writes the output of each session to its socket once,
-schedules the next batch of backlogs, sets the timers to the next deadlines, and has batches committed.
+schedules the next portions of backlogs, sets the timers to the next deadlines, and has batches committed.
 """
 
 from __future__ import annotations
@@ -113,13 +113,13 @@ class FlushCycle:
             logger.warning("%s", patterns.warnings.popleft())
         if broker.undrained and not self._is_draining:
             self._is_draining = True
-            self.loop.call_soon(self._drain_next_batch)
+            self.loop.call_soon(self._drain_next_portion)
         if broker.timers.earliest_ms != ticking.due_ms or broker.real_timers.earliest_ms != ticking.real_due_ms:
             ticking.set_timers()
         if self.committing is not None:
             self.committing.check()
 
-    def _drain_next_batch(self) -> None:
+    def _drain_next_portion(self) -> None:
         self._is_draining = False
         try:
             # Where the journal is broken, the process is about to end.
@@ -159,7 +159,7 @@ class FlushCycle:
     def throttle(self, transport: Transport) -> None:
         """Pause a publisher that outruns the sockets of its consumers, until one of these makes progress.
 
-        While a backlog is delivered in batches this makes one read for two batches, so that the backlog shrinks. If it
+        While a backlog is delivered in portions this makes one read for two of them, so that the backlog shrinks. If it
         takes longer than THROTTLE_S_MAX, the consumers are stuck, and the publisher goes on without them.
         """
         if self._is_throttling and transport.is_reading:
@@ -169,7 +169,7 @@ class FlushCycle:
             self._throttled.append(transport)
 
     def end_throttle(self) -> None:
-        """Resume throttled publishers: a consumer's socket takes more, or the next batch was delivered."""
+        """Resume throttled publishers: a consumer's socket takes more, or the next portion was delivered."""
         self._is_throttling = True
         if self._throttled:
             if self._throttle_timer is not None:

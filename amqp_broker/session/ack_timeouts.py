@@ -63,7 +63,7 @@ class AckTimeouts:
                 self._check_oldest(channel, now)
             self._mark(channel, now)
         if session.broker.profile.times_out_quorum_only:
-            session.broker.do_in_batches(self._checking_quorum(channels, now))
+            session.broker.do_in_portions(self._checking_quorum(channels, now))
         end_ms = session.broker.advancing_to_ms
         if end_ms is not None and end_ms > self._timer.deadline_ms and self._timer.callback is not None:
             self._timer.cancel()
@@ -153,7 +153,7 @@ class AckTimeouts:
 
         RabbitMQ keeps a consumer that it cancels: it gets messages again when it has settled what was late.
         """
-        self._session.broker.do_in_batches(self._timing_out(channel, tags))
+        self._session.broker.do_in_portions(self._timing_out(channel, tags))
 
     def _timing_out(self, channel: Channel, tags: list[int]) -> Steps[None]:
         late: dict[Consumer, list[int]] = {}
@@ -224,7 +224,7 @@ def set_deadline(channel: Channel, tag: int, timeout_ms: int) -> None:
     if channel.deadlines is None:
         on_due = partial(timeouts.time_out, channel)
         channel.deadlines = DeliveryDeadlines(
-            broker.timers, channel.unacked, on_due, partial(_uncommitted, channel), broker.do_in_batches
+            broker.timers, channel.unacked, on_due, partial(_uncommitted, channel), broker.do_in_portions
         )
     # Deliveries during an advance count as made at its end.
     channel.deadlines.add(tag, (broker.advancing_to_ms or broker.now) + timeout_ms)

@@ -417,7 +417,7 @@ class Channel(ClientChannel):
         self.uncommitted.clear()
         self.remove_consumers()
         broker = self.session.broker
-        broker.do_in_batches(coming_back(broker, [self.take_unacked()]))
+        broker.do_in_portions(coming_back(broker, [self.take_unacked()]))
         self.end()
         broker.advice.on_channel_closed(self)
 

@@ -175,18 +175,18 @@ class Session(ClientConnection[Channel]):
     # Work in steps
 
     def work(self, steps: Steps[None]) -> None:
-        """Do the steps of a method. If they take more than one batch, nothing is read until the last."""
+        """Do the steps of a method. If they take more than one portion, nothing is read until the last."""
         # Already now, so that `spend` leaves it to the end of this work to read on.
         self.is_working = self._is_beginning = is_done = True
         try:
-            is_done = self.broker.do_in_batches(self._guarded(steps), self._on_worked)
+            is_done = self.broker.do_in_portions(self._guarded(steps), self._on_worked)
         finally:
             self.is_working, self._is_beginning = not is_done, False
         self.blocking.update()
         self.spend(0)
 
     def _guarded(self, steps: Steps[None]) -> Steps[None]:
-        """Do steps. An error in the first batch is the reader's; a later one ends the connection here."""
+        """Do steps. An error in the first portion is the reader's; a later one ends the connection here."""
         try:
             yield from steps
         except Exception:
@@ -322,7 +322,7 @@ class Session(ClientConnection[Channel]):
         self.gate.discard()
         for channel in channels:
             channel.remove_consumers()
-        self.broker.do_in_batches(coming_back(self.broker, [channel.take_unacked() for channel in channels]))
+        self.broker.do_in_portions(coming_back(self.broker, [channel.take_unacked() for channel in channels]))
         for channel in channels:
             channel.end()
         if self.freed_consumers:

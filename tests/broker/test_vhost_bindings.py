@@ -6,7 +6,7 @@ import pytest
 
 from amqp_broker.amqp import fields
 from amqp_broker.amqp.errors import PreconditionFailed
-from amqp_broker.broker.broker import BATCH_STEPS
+from amqp_broker.broker.broker import PORTION_STEPS
 from amqp_broker.broker.exchanges.exchange import Destination, Exchange
 from amqp_broker.broker.vhost import VHost
 from tests.broker_parts import CollectingConsumer, bind, new_exchange, new_queue, new_vhost
@@ -139,7 +139,7 @@ def test_a_change_without_effect_keeps_the_route_caches(vhost: VHost) -> None:
 
 def test_an_exchange_is_gone_at_once_and_its_bindings_follow_in_batches(vhost: VHost) -> None:
     exchange, queue, broker = new_exchange(vhost, "x", "direct"), new_queue(vhost), vhost.broker
-    count = BATCH_STEPS + 1
+    count = PORTION_STEPS + 1
     for number in range(count):
         bind(exchange, queue, vhost, f"k{number}")
     events: list[tuple[str, str]] = []
@@ -148,7 +148,7 @@ def test_an_exchange_is_gone_at_once_and_its_bindings_follow_in_batches(vhost: V
     vhost.delete_exchange("x", if_unused=False)
     broker.events.actor = "someone else"
     assert (len(queue.incoming), "x" in vhost.exchanges) == (1, False)
-    assert events == [("exchange.deleted", "anna"), *[("binding.deleted", "anna")] * BATCH_STEPS]
+    assert events == [("exchange.deleted", "anna"), *[("binding.deleted", "anna")] * PORTION_STEPS]
     assert not broker.drain_on()
     assert queue.incoming == {}
     assert events[1:] == [("binding.deleted", "anna")] * count

@@ -7,14 +7,14 @@ from collections.abc import Callable
 import pytest
 
 from amqp_broker.amqp.errors import NotFound, PreconditionFailed
-from amqp_broker.broker.broker import BATCH_STEPS
+from amqp_broker.broker.broker import PORTION_STEPS
 from amqp_broker.broker.exchanges.exchange import Exchange
 from amqp_broker.broker.queues.queue import Queue
 from amqp_broker.broker.vhost import VHost
 from tests.broker_parts import CollectingConsumer, bind, new_connection, new_exchange, new_queue, new_vhost, push
 from tests.memory_journal import MemoryJournal
 
-COUNT = BATCH_STEPS + 10
+COUNT = PORTION_STEPS + 10
 
 
 @pytest.fixture
@@ -221,7 +221,7 @@ def test_consumers_are_cancelled_in_steps_and_may_leave_meanwhile(vhost: VHost) 
 
 def test_steps_that_a_caller_gives_up_are_done_in_batches(vhost: VHost) -> None:
     exchange, queue = new_exchange(vhost, "x", "direct"), new_queue(vhost)
-    bind_often(exchange, queue, vhost, 3 * BATCH_STEPS)
+    bind_often(exchange, queue, vhost, 3 * PORTION_STEPS)
     actors: set[str] = set()
     vhost.broker.events.listen(lambda name, headers: actors.add(headers["user_who_performed_action"]))
     vhost.broker.events.actor = "anna"

@@ -53,8 +53,8 @@ def test_a_turn_that_delivers_a_whole_backlog_is_found(monkeypatch: pytest.Monke
     def slow(self: ClassicQueue) -> None:
         drain(self)
         while self.is_undrained:
-            self.vhost.broker.undrained.remove(self._drain_next_batch)
-            self._drain_next_batch()
+            self.vhost.broker.undrained.remove(self._drain_next_portion)
+            self._drain_next_portion()
 
     assert not faults(named("basic_consume_classic_of_all"))
     monkeypatch.setattr(ClassicQueue, "drain", slow)

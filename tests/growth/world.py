@@ -50,7 +50,7 @@ PATHS: Final = Paths(ENDPOINTS)
 # The sizes of portions, by their names in the modules of the broker.
 PORTIONS: Final = {
     "WORK_MAX": 1024,
-    "BATCH_STEPS": 10,
+    "PORTION_STEPS": 10,
     "DRAIN_MESSAGES_MAX": 32,
     "FREED_MAX": 64,
     "DYING_MAX": 16,

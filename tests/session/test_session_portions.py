@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pamqp import commands, frame
 
-from amqp_broker.broker.broker import BATCH_STEPS
+from amqp_broker.broker.broker import PORTION_STEPS
 from amqp_broker.broker.scheduling.portions import WORK_MAX, Steps
 from amqp_broker.session.dispatch import METHOD_WORK
 from tests.memory_journal import MemoryJournal
@@ -80,7 +80,7 @@ def test_an_error_ends_the_rest_of_the_read(lab: Lab, peer: Peer) -> None:
 
 def test_an_error_in_a_later_step_ends_the_connection(peer: Peer, caplog: pytest.LogCaptureFixture) -> None:
     def failing() -> Steps[None]:
-        for _ in range(2 * BATCH_STEPS):
+        for _ in range(2 * PORTION_STEPS):
             yield
         raise ZeroDivisionError
 

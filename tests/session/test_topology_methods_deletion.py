@@ -6,11 +6,11 @@ import pytest
 from pamqp import base, frame
 from pamqp.commands import Basic, Channel, Exchange, Queue
 
-from amqp_broker.broker.broker import BATCH_STEPS
+from amqp_broker.broker.broker import PORTION_STEPS
 from tests.memory_journal import MemoryJournal
 from tests.peer import Lab, Peer
 
-COUNT = 2 * BATCH_STEPS
+COUNT = 2 * PORTION_STEPS
 
 
 def declare(lab: Lab, peer: Peer, kind: str = "direct", *, durable: bool = False) -> None:

@@ -23,7 +23,7 @@ from amqp_broker.session.channel import Channel
 from tests.memory_journal import MemoryJournal
 from tests.simulation.client import ChannelModel, Client
 from tests.simulation.connection_faults import check_notices
-from tests.simulation.leaks import check_memory, has_next_batch
+from tests.simulation.leaks import check_memory, has_next_portion
 from tests.simulation.ledger import Broken, Copy, State, demand, heard_in
 from tests.simulation.queues import QueueModel, in_turns
 from tests.simulation.routing import Topology
@@ -273,7 +273,7 @@ def check_consumers(queue: Queue, model: QueueModel) -> None:
             can_take or not consumer.is_taking or consumer.is_full, f"{name}: {consumer.tag} is in line and cannot take"
         )
         demand(
-            not can_take or not queue.ready_count or has_next_batch(queue),
+            not can_take or not queue.ready_count or has_next_portion(queue),
             f"{name}: {consumer.tag} and {queue.ready_count} messages wait for each other",
         )
     priorities = [consumer.priority for consumer in ready]

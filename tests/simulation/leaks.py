@@ -55,7 +55,7 @@ def check_memory(broker: Broker, vhost: VHost, sessions: set[Session], topology:
         ready = topology.queues[queue.name].ready
         due = ready[0].deadline_ms if ready else None
         woken = deadlines.get((queue, Expiry))
-        is_woken = due is None or (woken is not None and woken <= due) or has_next_batch(queue)
+        is_woken = due is None or (woken is not None and woken <= due) or has_next_portion(queue)
         demand(is_woken, f"{queue.name}: the head expires at {due}, and the timer is set to {woken}")
         if queue.settings.expires_ms is not None and not queue.consumers:
             # A quorum queue that is due stays until its last message is settled, and has a timer from then on.
@@ -70,9 +70,9 @@ def check_memory(broker: Broker, vhost: VHost, sessions: set[Session], topology:
         demand(not gone, f"{session.name} owns {[queue.name for queue in gone]}, which are gone")
 
 
-def has_next_batch(queue: Queue) -> bool:
+def has_next_portion(queue: Queue) -> bool:
     """Tell whether the broker has the next drain batch of a queue in line. The flag of the queue is no proof."""
-    return queue._drain_next_batch in queue.vhost.broker.undrained
+    return queue._drain_next_portion in queue.vhost.broker.undrained
 
 
 def queue_of(part: Expiry | UnusedExpiry) -> Queue:

@@ -17,7 +17,7 @@ from pamqp import base, frame
 from pamqp.commands import Channel
 
 from amqp_broker.broker import broker as broker_module
-from amqp_broker.broker.broker import BATCH_STEPS, Broker
+from amqp_broker.broker.broker import PORTION_STEPS, Broker
 from amqp_broker.broker.durability.journal import NullJournal
 from amqp_broker.broker.lab.delivery_faults import LateDelivery
 from amqp_broker.broker.lab.withheld_confirms import LateConfirm
@@ -90,7 +90,7 @@ class Simulation:
     def __init__(self, seed: int, *, has_faults: bool = False) -> None:
         """With `has_faults` rules come and go; without, a seed runs as it did before there were any."""
         self.seed = seed
-        self.batch_steps = 1 if seed % 3 == 2 else BATCH_STEPS
+        self.batch_steps = 1 if seed % 3 == 2 else PORTION_STEPS
         self.actions = [*actions.ACTIONS, *(FAULT_ACTIONS if has_faults else [])]
         self.weights = actions.WEIGHTS + (FAULT_WEIGHTS if has_faults else [])
         self.faults = FaultsModel()
@@ -160,7 +160,7 @@ class Simulation:
     def _do(self, action: Callable[[Simulation], None]) -> None:
         self.story.append(action.__name__)
         # Other simulations may run in turn.
-        broker_module.BATCH_STEPS = self.batch_steps  # type: ignore[misc]
+        broker_module.PORTION_STEPS = self.batch_steps  # type: ignore[misc]
         try:
             self.delete_on()
             action(self)
@@ -171,7 +171,7 @@ class Simulation:
             broken.add_note(f"seed {self.seed}, step {len(self.story)}; the last steps:\n{steps}")
             raise broken from error.__cause__ if broken is error else error
         finally:
-            broker_module.BATCH_STEPS = BATCH_STEPS  # type: ignore[misc]
+            broker_module.PORTION_STEPS = PORTION_STEPS  # type: ignore[misc]
 
     def tell(self, what: object) -> None:
         """Add details of this step to the notes of a failure."""

@@ -12,7 +12,7 @@ from pamqp.common import FieldTable
 from amqp_broker.amqp import fields
 from amqp_broker.broker.admin.access import Permission, TopicPermission
 from amqp_broker.broker.admin.policies import Policy
-from amqp_broker.broker.broker import BATCH_STEPS, Broker
+from amqp_broker.broker.broker import PORTION_STEPS, Broker
 from amqp_broker.broker.durability.paged_buffer import BUFFER_BYTES_MAX
 from amqp_broker.broker.exchanges.exchange import ExchangeDeclaration
 from amqp_broker.broker.exchanges.types import EXCHANGE_TYPES
@@ -380,18 +380,18 @@ def test_a_deletion_that_a_kill_interrupts_is_finished_by_the_restart(disk: Disk
     queue = vhost.declare_queue(QueueDeclaration("q", {}, is_durable=True))
     other = vhost.declare_queue(QueueDeclaration("other", {}, is_durable=True))
     exchange = vhost.declare_exchange(ExchangeDeclaration("x", "topic", {}, is_durable=True, is_auto_delete=True))
-    for number in range(5 * BATCH_STEPS):
+    for number in range(5 * PORTION_STEPS):
         vhost.bind(exchange, queue, f"k.{number}", {})
     vhost.bind(vhost.exchanges["amq.topic"], other, "k", {})
     disk.restart()
     queue = disk.lab.vhost.queues["q"]
-    assert len(queue.incoming) == 5 * BATCH_STEPS
+    assert len(queue.incoming) == 5 * PORTION_STEPS
     disk.lab.vhost.remove_queue(queue)
     for _ in range(batches - 1):
         disk.broker.drain_on()
     assert disk.store is not None
     commit(disk.store.environment, disk.store.journal)
-    assert len(queue.incoming) == (5 - batches) * BATCH_STEPS
+    assert len(queue.incoming) == (5 - batches) * PORTION_STEPS
     disk.store.abandon()
     disk.store = None
     disk.restart()

@@ -164,7 +164,7 @@ class DelayedExchange(Exchange):
 
     def _on_due(self, now: int) -> None:
         self._is_releasing = True
-        self._vhost.broker.do_in_batches(self._releasing_due())
+        self._vhost.broker.do_in_portions(self._releasing_due())
 
     def _releasing_due(self) -> Steps[None]:
         """Route the messages that are due, one in each step."""

@@ -62,7 +62,7 @@ class RecentHistoryExchange(FanoutExchange):
         return super().destinations(routing_keys, headers, message)
 
     def bound(self, binding: Binding) -> None:
-        self._vhost.broker.do_in_batches(self._sending_again(binding.destination, list(self._history)))
+        self._vhost.broker.do_in_portions(self._sending_again(binding.destination, list(self._history)))
 
     def _sending_again(self, destination: Destination, messages: list[Message]) -> Steps[None]:
         """Send the history to a new destination, in steps. Beyond a few hundred, newer messages may overtake it."""

@@ -1,7 +1,7 @@
 """Advice: habits of clients that fail in production, noticed early and reported once for each place.
 
 No work is done per message. Some habits show at a declaration or a consume. The others show in counts that exist
-anyway, which are scanned once a second, and when channels and connections close. A scan covers a batch, so that it
+anyway, which are scanned once a second, and when channels and connections close. A scan covers a portion, so that it
 takes about a millisecond; before advice is read, everything is scanned (`Advisor.scan_all`).
 """
 

@@ -5,7 +5,7 @@ first.
 
 **Order.** A message's position is its place in the order of arrival. Returned messages have positions before the
 head of the buffer and are served first, which restores the original order. Ready consumers and ready messages never
-wait for each other, except while a backlog is delivered in drain batches.
+wait for each other, except while a backlog is delivered in portions.
 
 **Features.** A plain queue asks a single question per message: does it have any extra, that is a time to live, a
 limit, a journal, a trace, an order other than arrival? Only then does the longer way handle deadlines, expiry at

@@ -34,7 +34,7 @@ B = TypeVar("B", bound="Backlog")
 class BacklogQueue(GivingUpQueue, Generic[B]):
     """A queue with a `backlog` of type `B`, which orders its ready messages, with message TTL and a length limit.
 
-    Ready consumers and ready messages never wait for each other, except while a drain pauses after a batch, and for
+    Ready consumers and ready messages never wait for each other, except while a drain pauses after a portion, and for
     consumers that have become full since their last turn.
     """
 
@@ -256,7 +256,7 @@ class BacklogQueue(GivingUpQueue, Generic[B]):
         self._drain_with_extras(with_expired=False)
 
     def _drain_with_extras(self, with_expired: bool) -> None:
-        """Deliver a batch of ready messages, and give up expired ones unless one of them arrives just now."""
+        """Deliver some ready messages, and give up expired ones unless one of them arrives just now."""
         ready_consumers, trace, backlog = self.ready_consumers, self.vhost.trace, self.backlog
         bytes_left, messages_left = DRAIN_BYTES_MAX, DRAIN_MESSAGES_MAX
         if self.deadlines and not with_expired:

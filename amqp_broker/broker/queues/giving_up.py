@@ -104,7 +104,7 @@ class GivingUpQueue(Queue):
     def _give_up_due(self, reason: str, first: tuple[Message, int] | None = None) -> None:
         """Give up what is due, and before that what was taken as the first, as far as this turn has time.
 
-        Dead letters of a batch are routed at its end. RabbitMQ routes them when all have left the queue.
+        Dead letters of a portion are routed at its end. RabbitMQ routes them when all have left the queue.
         """
         broker, dying = self.vhost.broker, self._dying(reason)
         if first is not None:
@@ -169,7 +169,7 @@ class GivingUpQueue(Queue):
         if self._late:
             broker.undrained.append(self._discard_late)
 
-    def _drain_next_batch(self) -> None:
+    def _drain_next_portion(self) -> None:
         self.is_undrained = False
         if self.giving_up and not self.is_deleted:
             reason, self.giving_up = self.giving_up, ""
@@ -180,7 +180,7 @@ class GivingUpQueue(Queue):
             if not self.giving_up:
                 self._forget_late(self._late_count)
         if not self.holds:
-            super()._drain_next_batch()
+            super()._drain_next_portion()
 
     def end_hold(self) -> None:
         super().end_hold()

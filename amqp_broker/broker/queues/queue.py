@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from amqp_broker.broker.scheduling.portions import Steps
     from amqp_broker.broker.vhost import VHost
 
-# A backlog is delivered in batches of about one socket buffer; the sockets are flushed in between.
+# A backlog is delivered in portions of about one socket buffer; the sockets are flushed in between.
 DRAIN_BYTES_MAX: Final = 256 * 1024
 DRAIN_MESSAGES_MAX: Final = 2048
 
@@ -97,7 +97,7 @@ class Queue:
         self.consumers = self.rotation.consumers
         self.ready_consumers = self.rotation.ready_consumers
         self.backpressured = self.rotation.backpressured
-        # Set between two batches of a drain, while the sockets are flushed.
+        # Set between two portions of a drain, while the sockets are flushed.
         self.is_undrained = False
         # Works in portions that are not done; until then, the queue serves nothing.
         self.holds = 0
@@ -261,7 +261,7 @@ class Queue:
 
     @abstractmethod
     def drain(self) -> None:
-        """Deliver a batch of ready messages to ready consumers."""
+        """Deliver a portion of the ready messages to ready consumers."""
 
     def as_delivered(self, message: Message, position: int) -> Message:
         """Return the message as a consumer gets it."""
@@ -342,17 +342,17 @@ class Queue:
             return NO_DEAD_LETTERS
         return AT_LEAST_ONCE if self.dead_letters_at_least_once else AT_MOST_ONCE
 
-    def _drain_next_batch(self) -> None:
+    def _drain_next_portion(self) -> None:
         self.is_undrained, ready_count = False, self.ready_count
         if not self.is_deleted:
             self.drain()
         self.vhost.broker.work += max(0, ready_count - self.ready_count)
 
     def _pause_drain(self) -> None:
-        """End a batch: the sockets are flushed before the next."""
+        """End a portion: the sockets are flushed before the next."""
         if not self.is_undrained:
             self.is_undrained = True
-            self.vhost.broker.undrained.append(self._drain_next_batch)
+            self.vhost.broker.undrained.append(self._drain_next_portion)
 
     def hold(self) -> None:
         """Serve nothing until `end_hold`: messages leave the queue, or return, in portions."""

@@ -196,7 +196,7 @@ class StreamQueue(Queue):
             offset = offset + len(messages) if messages else self.log.head_at(offset).end
 
     def drain(self) -> None:
-        """Deliver a batch to each consumer with credit, as far as this turn has time."""
+        """Deliver a portion to each consumer with credit, as far as this turn has time."""
         broker, has_more = self.vhost.broker, False
         consumers = list(self.ready_consumers)
         # Those that this turn has no time for come first in the next.
@@ -213,7 +213,7 @@ class StreamQueue(Queue):
             self._pause_drain()
 
     def _deliver_to(self, consumer: Consumer) -> bool:
-        """Deliver a batch to one consumer; return whether there is more for it."""
+        """Deliver a portion to one consumer; return whether there is more for it."""
         reader = self.readers[consumer]
         next_before, self._is_delivering = reader.next, True
         try:

@@ -60,7 +60,7 @@ class DeadLettering:
         letter = dead_letter(broker.vhosts[queue.vhost.name], queue, message, reason, died_at_ms)
         broker.work += DEAD_LETTER_WORK + len(message.content) // COPIED_BYTES
         if letter is not None and letter.targets is None:
-            broker.do_in_batches(self._adding(letter, kept))
+            broker.do_in_portions(self._adding(letter, kept))
         elif letter is not None or kept is not None:
             self._add(queue, letter, kept)
 

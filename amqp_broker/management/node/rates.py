@@ -148,7 +148,7 @@ class Rates:
         self._timer = self._broker.real_timers.at(now + INTERVAL_MS, self._on_interval)
         if not self._is_sampling:
             self._is_sampling = True
-            self._broker.do_in_batches(self._sampling())
+            self._broker.do_in_portions(self._sampling())
 
     def _sampling(self) -> Steps[None]:
         """Sample all objects, each at its step; of queues those that have changed."""

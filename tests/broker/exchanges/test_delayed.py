@@ -18,7 +18,7 @@ from pamqp.commands import Basic, Confirm, Exchange, Queue, Tx
 from pamqp.common import FieldTable
 
 from amqp_broker.amqp import fields
-from amqp_broker.broker.broker import BATCH_STEPS
+from amqp_broker.broker.broker import PORTION_STEPS
 from amqp_broker.broker.exchanges.delayed import DelayedExchange, delay_of
 from tests.broker_parts import bind, new_exchange, new_queue
 from tests.peer import Lab, Peer
@@ -411,15 +411,15 @@ def test_an_exchange_with_a_million_delayed_messages_has_one_timer(lab: Lab, pee
 
 
 def test_many_due_messages_are_released_in_batches(lab: Lab, peer: Peer) -> None:
-    count = 2 * BATCH_STEPS + 10
+    count = 2 * PORTION_STEPS + 10
     for number in range(count):
         delay(peer, 1000, struct.pack(">I", number))
     lab.advance(1000)
-    assert len(bodies(lab)) == BATCH_STEPS
+    assert len(bodies(lab)) == PORTION_STEPS
     # A publish between two batches does not disturb.
     delay(peer, 500, b"new")
     lab.advance(500)
-    assert len(bodies(lab)) == BATCH_STEPS
+    assert len(bodies(lab)) == PORTION_STEPS
     lab.drain()
     assert bodies(lab) == [struct.pack(">I", number) for number in range(count)]
     lab.advance(0)
@@ -430,12 +430,12 @@ def test_many_due_messages_are_released_in_batches(lab: Lab, peer: Peer) -> None
 
 
 def test_the_rest_of_a_batch_is_deleted_with_the_exchange(lab: Lab, peer: Peer) -> None:
-    for _ in range(BATCH_STEPS + 1):
+    for _ in range(PORTION_STEPS + 1):
         delay(peer, 1000)
     lab.advance(1000)
     lab.vhost.delete_exchange("x", if_unused=False)
     lab.drain()
-    assert len(bodies(lab)) == BATCH_STEPS
+    assert len(bodies(lab)) == PORTION_STEPS
 
 
 def test_a_delayed_message_keeps_its_number_in_a_trace(lab: Lab, peer: Peer) -> None:

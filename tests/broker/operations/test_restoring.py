@@ -11,7 +11,7 @@ from amqp_broker.broker import journal_entries
 from amqp_broker.broker.admin.access import Permission, TopicPermission, hash_password
 from amqp_broker.broker.admin.metadata import Metadata
 from amqp_broker.broker.admin.policies import Policy
-from amqp_broker.broker.broker import BATCH_STEPS, Broker
+from amqp_broker.broker.broker import PORTION_STEPS, Broker
 from amqp_broker.broker.operations import restoring
 from tests.broker_parts import (
     CollectingConsumer,
@@ -395,7 +395,7 @@ def test_a_restart_finishes_a_deletion(broker: Broker, deleted: str) -> None:
     vhost.bind(first, exchange, "", {})
     vhost.bind(vhost.exchange("amq.direct"), queue, "k", {})
     vhost.bind(vhost.exchange("amq.direct"), other, "k", {})
-    for number in range(3 * BATCH_STEPS):
+    for number in range(3 * PORTION_STEPS):
         vhost.bind(exchange, queue, f"k{number}", {})
     if deleted == "queue":
         vhost.remove_queue(queue)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from pamqp import commands
 
-from amqp_broker.broker.broker import BATCH_STEPS
+from amqp_broker.broker.broker import PORTION_STEPS
 from amqp_broker.management.api import bindings
 from amqp_broker.management.documents.exporting import export
 from amqp_broker.management.http.answers import Answer
@@ -124,7 +124,7 @@ def test_binding_requires_permissions_at_both_ends(desk: Desk) -> None:
 )
 def test_no_list_has_a_binding_whose_end_is_being_deleted(desk: Desk, deleted: str, path: str) -> None:
     vhost = desk.lab.vhost
-    for number in range(3 * BATCH_STEPS):
+    for number in range(3 * PORTION_STEPS):
         vhost.bind(vhost.exchanges["x"], vhost.queues["q"], f"k{number}", {})
     kind, _, name = deleted.split("/")
     if kind == "queues":
@@ -140,7 +140,7 @@ def test_no_list_has_a_binding_whose_end_is_being_deleted(desk: Desk, deleted: s
 def test_an_object_with_many_bindings_is_deleted_before_the_answer(desk: Desk, path: str) -> None:
     vhost = desk.lab.vhost
     queue, exchange = vhost.queues["q"], vhost.exchanges["x"]
-    for number in range(3 * BATCH_STEPS):
+    for number in range(3 * PORTION_STEPS):
         vhost.bind(exchange, queue, f"k{number}", {})
     assert desk.ask("DELETE", path) == (204, None)
     assert (queue.incoming, exchange.bindings, desk.broker.undrained) == ({}, {}, [])

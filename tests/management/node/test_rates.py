@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from amqp_broker.amqp.errors import InvalidParameter
-from amqp_broker.broker.broker import BATCH_STEPS
+from amqp_broker.broker.broker import PORTION_STEPS
 from amqp_broker.broker.counting.counters import Counters
 from amqp_broker.management.node.rates import INTERVAL_MS, Range, Rates
 from tests.broker_parts import new_queue
@@ -136,7 +136,7 @@ def test_every_object_is_sampled() -> None:
 
 
 def test_many_objects_are_sampled_in_batches(node: Node) -> None:
-    queues = [new_queue(node.lab.vhost, f"q{number}") for number in range(3 * BATCH_STEPS)]
+    queues = [new_queue(node.lab.vhost, f"q{number}") for number in range(3 * PORTION_STEPS)]
     for queue in queues:
         queue.statistics.published += 1
         queue.note_change()
@@ -151,7 +151,7 @@ def test_many_objects_are_sampled_in_batches(node: Node) -> None:
 
 
 def test_an_interval_that_has_not_ended_is_not_begun_again(node: Node) -> None:
-    for number in range(BATCH_STEPS):
+    for number in range(PORTION_STEPS):
         new_queue(node.lab.vhost, f"q{number}").note_change()
     for number in range(1, 4):
         node.lab.broker.real_timers.run_due(node.lab.now + number * INTERVAL_MS)
