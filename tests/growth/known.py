@@ -17,6 +17,7 @@ a_publish_to_many_queues
 publishes_beside_many_headers_bindings
 a_publish_through_a_chain_of_exchanges
 a_publish_through_a_chain_of_alternate_exchanges
+a_publish_through_a_lattice_of_exchanges
 """,
     "A change of one connection reaches all of its channels and consumers in one turn.": """
 basic_qos_of_each
@@ -24,6 +25,8 @@ channel_close_consuming_of_all
 a_connection_with_many_channels_is_lost
 a_connection_with_many_channels_is_closed
 a_full_socket_with_many_consumers
+queues_go_with_the_last_consumers_of_a_connection
+acks_beside_many_consumers_that_share_a_limit
 consumers_do_not_acknowledge
 DELETE /api/vhosts/%2F alone
 DELETE /api/users/guest alone
