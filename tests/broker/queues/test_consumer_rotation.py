@@ -213,7 +213,7 @@ def test_a_message_pushed_between_two_batches_of_requeued_messages_waits() -> No
     assert [delivery.position for delivery in collector.taken] == list(range(DRAIN_MESSAGES_MAX + 2))
 
 
-def test_a_queue_waits_for_its_next_batch_once() -> None:
+def test_a_queue_waits_for_its_next_portion_once() -> None:
     queue = new_queue()
     message = new_message(b"x")
     for _ in range(2 * DRAIN_MESSAGES_MAX + 1):
