@@ -123,7 +123,7 @@ def _stream_offset(value: Any, _: fields.Table) -> str | None:
     return None if is_offset else f"{{invalid_stream_offset_arg,{{{fields.typed_term(value)}}}}}"
 
 
-# In the order in which RabbitMQ checks them, after the type. Each type of queue checks those that it knows.
+# In the order in which RabbitMQ checks them, after the type. A name that `_KNOWN_BY_QUEUES` lacks is never checked.
 QUEUE_ARGUMENTS: Final[dict[str, Validator]] = {
     "x-expires": _expires,
     "x-message-ttl": _message_ttl,

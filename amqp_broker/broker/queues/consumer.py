@@ -33,8 +33,9 @@ class Consumer:
     """A subscription to a queue; it is among the ready consumers of the queue exactly while `is_taking`.
 
     `number` is that of its channel. `prefetch` is the number of unacked deliveries that it may have (0 for any number),
-    `in_flight` the number that it has; `is_full` is set while they are equal, and while its channel's `limit` for all
-    consumers is reached (None if there is none). `channel_prefetch` is the prefetch that its channel had for it, even
+    `in_flight` the number that it has; `is_full` is set while they are equal, while its channel's `limit` for all
+    consumers is reached (None if there is none), and while a quorum queue quiesces: settling must wake it. Ask
+    `has_room` whether it is at its own prefetch. `channel_prefetch` is the prefetch that its channel had for it, even
     if it has no acknowledgements. `delivered` counts all its deliveries.
     """
 

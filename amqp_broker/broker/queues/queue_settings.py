@@ -16,7 +16,7 @@ from amqp_broker.amqp import fields
 from amqp_broker.broker.admin.policy_merging import SMALLEST, Definition, interval_ms, merged, smaller
 from amqp_broker.broker.queues.delayed_retries import RetryDelay, retry_delay
 
-# Definition key -> argument: what a queue follows here, whichever of the two says it.
+# Key of a policy -> argument: those with an effect here. A number is also in `SMALLEST` of policy_merging.py.
 POLICY_KEYS: Final = {
     "expires": "x-expires",
     "message-ttl": "x-message-ttl",

@@ -183,7 +183,7 @@ def _dead_form(vhost: VHost, queue: Queue, exchange: Exchange, message: Message,
     property_list = message.property_list
     forms = vhost.dead_forms
     routing_key = queue.settings.dead_letter_routing_key
-    # The address belongs to a route or, for a dead letter, to a form; so it also shows whether the message has died.
+    # Addresses are compared by identity. A message that has died never shares one with a message that has not.
     death = (queue, exchange, routing_key, reason, now_s, message.address, _is_rerouted(message))
     if len(property_list) > PROPERTY_LIST_BYTES_MAX and _has_died(message):
         return _long_dead_form(forms, death, message, property_list)
