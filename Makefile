@@ -74,9 +74,9 @@ test-compiled: $(COMPILED)/.built ## Run the tests of the core, the simulation, 
 	AMQP_BROKER_COMPILED=1 HYPOTHESIS_PROFILE=quick $(PYTEST) -o pythonpath="$(COMPILED) ." \
 		-m "not verify and not interpreted" -rs $(CORE) tests/simulation tests/management tests/server $(ARGS)
 
-test: $(VENV)/.dev ## Run the tests that need neither root nor RabbitMQ (WORKERS=0: one process; SEED=1: random order)
+test: $(VENV)/.dev ## Run the tests that need neither root nor RabbitMQ (WORKERS=0: one process; SEED=1: random order; REST=1: without the core)
 	@.ci/tools python
-	HYPOTHESIS_PROFILE=quick $(PYTEST) -m "not verify" -rs --ignore=tests/tidy $(ARGS)
+	HYPOTHESIS_PROFILE=quick $(PYTEST) -m "not verify" -rs --ignore=tests/tidy $(if $(REST),$(CORE:%=--ignore=%)) $(ARGS)
 
 verify: $(VENV)/.bench $(VENV)/.package $(VENV)/.fuzz ## Run all other tests: RabbitMQ itself, browser, every client, all of Spark, kill -9, soak (THIRD=0: a third of them)
 	@.ci/tools python system
