@@ -45,6 +45,9 @@ def ask(broker: AmqpBroker, version: str, letters: str) -> str:
             while not line.startswith(("RENEGOTIATING", "KEYUPDATE")):
                 line = client.stdout.readline()
             seen += line
+            if letter == "R":
+                # openssl ends when it is refused. At the end of its input it would end without the answer.
+                seen += client.stdout.read()
         return seen + client.communicate()[0]
 
 

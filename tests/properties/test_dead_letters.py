@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from pamqp import commands
 
 from amqp_broker.amqp.message import Address, Message, Properties, SpecialMessage, with_property_list
-from amqp_broker.broker.routing.dead_letter import dead_letter
+from amqp_broker.broker.routing.dead_letter import dead_letter, push
 from tests.peer import Lab
 from tests.properties.generators import examples
 from tests.properties.test_property_list import KEYS, lists
@@ -52,7 +52,9 @@ def test_a_dead_letter_does_not_depend_on_those_before_it(
     dead, queue = vhost.queues["dead"], vhost.queues["q"]
 
     def dead_letter_of(message: Message) -> tuple[object, ...]:
-        dead_letter(vhost, queue, message, "rejected", 5000)
+        letter = dead_letter(vhost, queue, message, "rejected", 5000)
+        assert letter is not None
+        push(vhost, letter)
         pulled = dead.pull()
         assert pulled is not None
         found = pulled[0]
