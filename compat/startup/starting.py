@@ -100,7 +100,7 @@ class StartedAmqpBroker(AmqpBroker):
         return self.run("ctl", "-q", "export_definitions", str(file)).returncode == 0
 
 
-def start(broker: StartedRabbitMQ | StartedAmqpBroker, timeout_s: float = 120) -> bool:
+def start(broker: StartedRabbitMQ | StartedAmqpBroker, timeout_s: float = 60) -> bool:
     """Start a broker, and return whether it accepts clients."""
     broker.spawn()
     assert broker.process is not None
