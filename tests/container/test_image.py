@@ -184,7 +184,7 @@ def test_a_volume_of_another_user_becomes_rabbitmqs(image: Image) -> None:
 
 
 def test_ephemeral_keeps_no_data_in_the_volume(image: Image) -> None:
-    """There are only the files that RabbitMQ's image has for scripts: the cookie, and the folder of the PID file."""
+    # RabbitMQ's image has a cookie and a PID file there, for scripts.
     with image.container(environment={"AMQP_BROKER_EPHEMERAL": "true"}) as container:
         container.python(PUBLISH)
         kept = container.execute("find", "/var/lib/rabbitmq", "-mindepth", "1", "-type", "f").stdout.split()
