@@ -46,10 +46,13 @@ COMPILED = {
     "broker/routing": "destinations route route_cache vhost_counts",
     "broker/scheduling": "portions timers",
     "server": "clock committing flush_cycle transport",
-    "session": (
-        "acks basic_publish blocking channel channel_limit commit_gate confirms consuming delivery_deadlines dispatch "
-        "heartbeats late_deliveries outbox reader returning session succession transactions"
+    "session": "session",
+    "session/channel": (
+        "acks channel channel_consumer channel_limit confirms delivery_deadlines late_deliveries returning succession"
     ),
+    "session/connection": "blocking commit_gate heartbeats",
+    "session/methods": "basic_publish consuming transactions",
+    "session/wire": "dispatch outbox reader",
     "store": "chunks codec journal seal writer",
 }
 # Modules of these folders that are left out, with the reason; and folders of which no module is compiled.
@@ -71,11 +74,11 @@ LEFT_OUT = {
     "broker/queues/refused_publishers": "it has weak references, which compiled objects do not bear",
     "broker/queues/sizes": "it runs when statistics are read",
     "broker/queues/types": "it runs once for a declaration",
-    "session/ack_timeouts": "it runs once a minute",
-    "session/channel_methods": "it runs a few times for a channel",
-    "session/connection_log": "it runs a few times for a connection",
-    "session/handshake": "it runs a few times for a connection",
-    "session/topology_methods": "it runs once for a declaration",
+    "session/connection/ack_timeouts": "it runs once a minute",
+    "session/connection/connection_log": "it runs a few times for a connection",
+    "session/connection/handshake": "it runs a few times for a connection",
+    "session/methods/channel_methods": "it runs a few times for a channel",
+    "session/methods/topology_methods": "it runs once for a declaration",
     "broker": "vhosts, users, and what else does not see each message",
     "broker/admin": "it does not see messages",
     "broker/exchanges": "they are dataclasses with abstract bases; a cached route does not call them",

@@ -15,7 +15,7 @@ from amqp_broker.amqp.connection_states import ENDED
 from amqp_broker.broker.admin import patterns
 from amqp_broker.broker.durability.journal import JournalBroken
 from amqp_broker.server.ticking import Ticking
-from amqp_broker.session.reader import PARTIAL_FRAME_BYTES_MAX
+from amqp_broker.session.wire.reader import PARTIAL_FRAME_BYTES_MAX
 
 if TYPE_CHECKING:
     import asyncio

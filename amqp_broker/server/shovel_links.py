@@ -14,7 +14,7 @@ from amqp_broker.amqp.message import Address, Message
 from amqp_broker.broker.admin.access import InternalUser
 from amqp_broker.server.link_tls import UNUSABLE, UnusableFiles, read_tls_context
 from amqp_broker.server.transport import stream_of
-from amqp_broker.session.basic_publish import put
+from amqp_broker.session.methods.basic_publish import put
 from amqp_broker.session.session import Session
 from amqp_broker.shovel.amqp_client import CHANNEL, Client, Lost
 from amqp_broker.shovel.shovel import Shovel

@@ -1,7 +1,7 @@
 """One AMQP connection: methods of AMQP call the broker's functions. Bytes in, bytes out, without sockets or clocks.
 
 Queues and exchanges are in `broker/`, the socket in `server/transport.py`, faults in `broker/lab/`. Read
-`session.py` first, then `reader.py` and `channel.py`.
+`session.py` first, then `wire/reader.py` and `channel/channel.py`.
 
 **Errors.** Core and session raise `errors.AMQPError` with RabbitMQ's text. A single `try` around the frame loop
 turns a `ChannelError` into channel.close and a `ConnectionError_` into connection.close, with the method at fault;

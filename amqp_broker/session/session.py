@@ -47,15 +47,15 @@ from amqp_broker.broker.queues.consumer import Consumer
 from amqp_broker.broker.routing.route import Route
 from amqp_broker.broker.scheduling.portions import WORK_MAX, Steps
 from amqp_broker.broker.scheduling.timers import Timer
-from amqp_broker.session import connection_log, handshake
-from amqp_broker.session.ack_timeouts import AckTimeouts
-from amqp_broker.session.blocking import Blocking
-from amqp_broker.session.channel import Channel
-from amqp_broker.session.commit_gate import CommitGate
-from amqp_broker.session.heartbeats import Heartbeats
-from amqp_broker.session.outbox import Outbox
-from amqp_broker.session.reader import FrameReader
-from amqp_broker.session.returning import coming_back
+from amqp_broker.session.channel.channel import Channel
+from amqp_broker.session.channel.returning import coming_back
+from amqp_broker.session.connection import connection_log
+from amqp_broker.session.connection.ack_timeouts import AckTimeouts
+from amqp_broker.session.connection.blocking import Blocking
+from amqp_broker.session.connection.commit_gate import CommitGate
+from amqp_broker.session.connection.heartbeats import Heartbeats
+from amqp_broker.session.wire.outbox import Outbox
+from amqp_broker.session.wire.reader import FrameReader
 
 logger = logging.getLogger("amqp_broker.session")
 
@@ -355,7 +355,7 @@ class Session(ClientConnection[Channel]):
             return
         is_logged_in = self.state in (OPENING, RUNNING, BLACK_HOLE) and not isinstance(error, NegotiationFailed)
         if not is_logged_in and not (
-            isinstance(error, LoginRefused) and handshake.has_capability(self, "authentication_failure_close")
+            isinstance(error, LoginRefused) and self.has_capability("authentication_failure_close")
         ):
             # RabbitMQ sends no reason before the login, and closes the socket late, against guessing.
             self.cause = connection_log.of_handshake(self, error, method_id)

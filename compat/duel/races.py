@@ -17,8 +17,8 @@ from amqp_broker.broker.queues.quorum import QuorumQueue
 from amqp_broker.broker.queues.refused_publishers import Publisher
 from amqp_broker.broker.routing.dead_lettering import DeadLettering
 from amqp_broker.broker.routing.route import Route
-from amqp_broker.session import basic_publish
-from amqp_broker.session.channel import Channel
+from amqp_broker.session.channel.channel import Channel
+from amqp_broker.session.methods import basic_publish
 
 
 def a_first_message_arrives_behind_dead_letters(patch: pytest.MonkeyPatch) -> None:

@@ -10,9 +10,9 @@ import pytest
 from amqp_broker.amqp.errors import AccessRefused
 from amqp_broker.broker.queues.quorum import QuorumQueue
 from amqp_broker.broker.queues.quorum_backlog import QuorumBacklog
-from amqp_broker.session import basic_publish, consuming, topology_methods, transactions
-from amqp_broker.session.channel import Channel
-from amqp_broker.session.transactions import Transaction
+from amqp_broker.session.channel.channel import Channel
+from amqp_broker.session.methods import basic_publish, consuming, topology_methods, transactions
+from amqp_broker.session.methods.transactions import Transaction
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 UNMENDED: dict[str, Plant] = {}

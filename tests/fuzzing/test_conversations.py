@@ -15,12 +15,12 @@ from amqp_broker.amqp import frames as wire
 from amqp_broker.amqp.connection_states import ENDED
 from amqp_broker.amqp.property_shapes import PropertyShapes
 from amqp_broker.broker.broker import Broker
-from amqp_broker.session import channel
-from amqp_broker.session.channel import Channel
-from amqp_broker.session.consuming import ChannelConsumer
-from amqp_broker.session.outbox import Outbox
-from amqp_broker.session.reader import FrameReader
+from amqp_broker.session.channel import channel
+from amqp_broker.session.channel.channel import Channel
+from amqp_broker.session.channel.channel_consumer import ChannelConsumer
 from amqp_broker.session.session import Session
+from amqp_broker.session.wire.outbox import Outbox
+from amqp_broker.session.wire.reader import FrameReader
 from tests.fuzzing.conversations import case, fuzz, try_case
 from tests.fuzzing.target import Failure
 from tests.mutations import mutate, streams

@@ -7,7 +7,7 @@ import pytest
 from amqp_broker.broker.broker import Broker
 from amqp_broker.broker.queues.classic import ClassicQueue
 from amqp_broker.broker.scheduling.timers import Timers
-from amqp_broker.session.channel import Channel
+from amqp_broker.session.channel.channel import Channel
 from tests.growth.table import Play, Row, faults
 from tests.growth.test_growth import ROWS
 from tests.growth.world import World

@@ -12,9 +12,9 @@ import pytest
 from coverage import Coverage
 
 ROOT = Path(__file__).parents[2]
-FOLDERS = [ROOT / "amqp_broker" / name for name in ("broker", "lab", "session", "store")]
+FOLDERS = [ROOT / "amqp_broker" / name for name in ("broker", "session", "store")]
 CORE = (
-    *("tests/broker", "tests/broker/lab", "tests/session", "tests/store"),
+    *("tests/broker", "tests/session", "tests/store"),
     *("tests/properties", "tests/simulation/test_simulation.py"),
 )
 CACHE = ROOT / ".cache" / "mutants"

@@ -17,6 +17,6 @@ EQUIVALENT: dict[str, str] = {
     "amqp_broker.store.contents:reason: f'{error}' or type(error).__name__ → f'{error}'": "only texts of errors",
     "amqp_broker.session.session:Session._on_time_over: if self.state is not ENDED → "
     "if self.state is not ENDED or True": "a session ends once",
-    "amqp_broker.session.reader:FrameReader.take_partial_frame: self._pending_bytes > PARTIAL_FRAME_BYTES_MAX → "
+    "amqp_broker.session.wire.reader:FrameReader.take_partial_frame: self._pending_bytes > PARTIAL_FRAME_BYTES_MAX → "
     "self._pending_bytes >= PARTIAL_FRAME_BYTES_MAX": "what is left is taken here or there",
 }

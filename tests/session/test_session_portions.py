@@ -7,7 +7,7 @@ from pamqp import commands, frame
 
 from amqp_broker.broker.broker import PORTION_STEPS
 from amqp_broker.broker.scheduling.portions import WORK_MAX, Steps
-from amqp_broker.session.dispatch import METHOD_WORK
+from amqp_broker.session.wire.dispatch import METHOD_WORK
 from tests.memory_journal import MemoryJournal
 from tests.peer import Lab, Peer
 from tests.restarting import durable_lab

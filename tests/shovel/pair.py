@@ -10,7 +10,7 @@ from amqp_broker.amqp.message import Address, Message, Properties
 from amqp_broker.broker.admin.access import InternalUser
 from amqp_broker.broker.broker import Broker
 from amqp_broker.broker.queues.queue import Queue, QueueDeclaration
-from amqp_broker.session.basic_publish import put
+from amqp_broker.session.methods.basic_publish import put
 from amqp_broker.session.session import Session
 from amqp_broker.settings.settings import Settings
 from amqp_broker.shovel.amqp_client import CHANNEL, Client, Lost

@@ -13,7 +13,7 @@ from amqp_broker.broker.queues.consumer import Consumer
 from amqp_broker.broker.queues.queue import Queue
 from amqp_broker.broker.queues.statistics import QueueStatistics
 from amqp_broker.broker.vhost import VHost
-from amqp_broker.session.channel import Channel
+from amqp_broker.session.channel.channel import Channel
 from tests.simulation.planting import plant, replace
 
 

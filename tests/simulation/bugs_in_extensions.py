@@ -24,8 +24,8 @@ from amqp_broker.broker.queues.unused_expiry import UnusedExpiry
 from amqp_broker.broker.routing import dead_letter
 from amqp_broker.broker.routing.dead_letter import DeadForm
 from amqp_broker.broker.vhost import VHost
-from amqp_broker.session import basic_publish
-from amqp_broker.session.ack_timeouts import AckTimeouts
+from amqp_broker.session.connection.ack_timeouts import AckTimeouts
+from amqp_broker.session.methods import basic_publish
 from tests.simulation.planting import plant, replace
 
 Delivered = Sequence[tuple[int, Message]]

@@ -17,10 +17,9 @@ from amqp_broker.broker.lab.delivery_faults import LateDelivery
 from amqp_broker.broker.lab.fault_rules import Rule
 from amqp_broker.broker.lab.withheld_confirms import WithheldConfirms
 from amqp_broker.broker.queues.consumer import Consumer
-from amqp_broker.session.channel import Channel
-from amqp_broker.session.consuming import ChannelConsumer
-from amqp_broker.session.handshake import has_capability
-from amqp_broker.session.heartbeats import Heartbeats
+from amqp_broker.session.channel.channel import Channel
+from amqp_broker.session.channel.channel_consumer import ChannelConsumer
+from amqp_broker.session.connection.heartbeats import Heartbeats
 from amqp_broker.session.session import Session
 from tests.simulation.planting import plant, replace
 
@@ -299,7 +298,7 @@ def who_does_not_know_of_cancels_is_told_all_the_same(patch: pytest.MonkeyPatch)
         def wrong(consumer: ChannelConsumer) -> None:
             is_there = consumer in consumer.queue.consumers
             cancel(consumer)
-            if is_there and not has_capability(consumer.session, "consumer_cancel_notify"):
+            if is_there and not consumer.session.has_capability("consumer_cancel_notify"):
                 consumer.session.send(consumer.number, commands.Basic.Cancel(consumer.tag, True))
 
         return wrong

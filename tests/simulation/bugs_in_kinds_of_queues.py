@@ -19,8 +19,8 @@ from amqp_broker.broker.queues.queue import Queue
 from amqp_broker.broker.queues.quorum import QuorumQueue
 from amqp_broker.broker.queues.quorum_backlog import QuorumBacklog
 from amqp_broker.broker.queues.quorum_order import TwoLevels
-from amqp_broker.session import acks, returning
-from amqp_broker.session.returning import Group, Parted
+from amqp_broker.session.channel import acks, returning
+from amqp_broker.session.channel.returning import Group, Parted
 from tests.simulation.planting import plant, replace
 
 

@@ -17,8 +17,8 @@ from amqp_broker.broker.queues.priority_backlog import PriorityBacklog
 from amqp_broker.broker.queues.queue import Queue
 from amqp_broker.broker.queues.return_counts import ReturnCounts
 from amqp_broker.broker.vhost import VHost
-from amqp_broker.session.channel import Channel
-from amqp_broker.session.commit_gate import CommitGate
+from amqp_broker.session.channel.channel import Channel
+from amqp_broker.session.connection.commit_gate import CommitGate
 from tests.simulation.planting import plant, replace
 
 # Buffers

@@ -20,12 +20,12 @@ from amqp_broker.broker.queues.consumer import Consumer
 from amqp_broker.broker.queues.consumer_rotation import ConsumerRotation
 from amqp_broker.broker.queues.queue import Queue
 from amqp_broker.broker.vhost import VHost
-from amqp_broker.session import channel
-from amqp_broker.session.channel import Channel
-from amqp_broker.session.channel_limit import ChannelLimit
-from amqp_broker.session.consuming import ChannelConsumer
+from amqp_broker.session.channel import channel
+from amqp_broker.session.channel.channel import Channel
+from amqp_broker.session.channel.channel_consumer import ChannelConsumer
+from amqp_broker.session.channel.channel_limit import ChannelLimit
+from amqp_broker.session.methods.transactions import Transaction
 from amqp_broker.session.session import Session
-from amqp_broker.session.transactions import Transaction
 from tests.simulation.planting import plant, replace
 
 

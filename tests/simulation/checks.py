@@ -19,7 +19,7 @@ from amqp_broker.broker.queues.queue import Queue
 from amqp_broker.broker.queues.quorum import QuorumQueue
 from amqp_broker.broker.queues.quorum_backlog import QuorumBacklog
 from amqp_broker.broker.queues.quorum_order import TwoLevels
-from amqp_broker.session.channel import Channel
+from amqp_broker.session.channel.channel import Channel
 from tests.memory_journal import MemoryJournal
 from tests.simulation.client import ChannelModel, Client
 from tests.simulation.connection_faults import check_notices

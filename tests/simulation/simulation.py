@@ -26,7 +26,7 @@ from amqp_broker.broker.queues.expiry import Expiry
 from amqp_broker.broker.queues.queue import Queue
 from amqp_broker.broker.queues.unused_expiry import UnusedExpiry
 from amqp_broker.broker.scheduling.timers import Timers
-from amqp_broker.session.ack_timeouts import TICK_MS
+from amqp_broker.session.connection.ack_timeouts import TICK_MS
 from amqp_broker.settings.settings import Settings
 from tests.memory_journal import MemoryJournal
 from tests.peer import CAPABILITIES, Lab

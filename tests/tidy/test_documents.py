@@ -11,7 +11,7 @@ import pytest
 
 from amqp_broker import __version__
 from amqp_broker.settings import settings
-from tests.tidy.test_layers import LAYERS
+from tests.tidy.layers import LAYERS
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "amqp_broker"

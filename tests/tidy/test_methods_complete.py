@@ -6,7 +6,7 @@ from pamqp import base, commands
 
 from amqp_broker.amqp.connection_states import TRANSITIONS
 from amqp_broker.amqp.methods import METHODS, AccessRequest, AccessRequestOk
-from amqp_broker.session.dispatch import CHANNEL_METHODS, CONNECTION_METHODS
+from amqp_broker.session.wire.dispatch import CHANNEL_METHODS, CONNECTION_METHODS
 
 TABLES = {*CHANNEL_METHODS, *CONNECTION_METHODS}
 

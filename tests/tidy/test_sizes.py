@@ -18,7 +18,7 @@ REASONS = {
     "amqp_broker/cli/rabbitmq/runtime_commands.py": "for the most part one table, with a command in each entry",
     "amqp_broker/store/environment.py": "all refusals of a folder, in the order in which they are decided",
     "tests/simulation/bugs_in_extensions.py": "a list of planted bugs",
-    "amqp_broker/session/reader.py:FrameReader._run": "the hot path: a call per frame costs more than its length",
+    "amqp_broker/session/wire/reader.py:FrameReader._run": "the hot path: a call per frame costs more than its length",
     "tests/broker/observe/test_events.py": "a test for each event, all of the same form",
     "tests/mutations.py:streams": "a table of byte streams, one for each kind of client",
 }

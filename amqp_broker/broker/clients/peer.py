@@ -47,3 +47,8 @@ class Peer:
         self.user: User | None = None
         self.client_properties: fields.Table = {}
         self.tls: Tls | None = None
+
+    def has_capability(self, name: str) -> bool:
+        """Return whether the client announced a capability (RabbitMQ's extensions of AMQP)."""
+        capabilities = self.client_properties.get("capabilities")
+        return isinstance(capabilities, dict) and capabilities.get(name) is True

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from amqp_broker.broker.lab.fault_rules import Rule
     from amqp_broker.broker.queues.consumer import Consumer
     from amqp_broker.broker.queues.queue import Queue
-    from amqp_broker.session.channel import Channel
+    from amqp_broker.session.channel.channel import Channel
 
 
 def deliver(

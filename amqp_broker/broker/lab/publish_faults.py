@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from amqp_broker.broker.lab.fault_rules import Rule
     from amqp_broker.broker.observe.message_trace import MessageTrace
     from amqp_broker.broker.routing.route import Route
-    from amqp_broker.session.channel import Channel
+    from amqp_broker.session.channel.channel import Channel
 
 
 def before_publish(

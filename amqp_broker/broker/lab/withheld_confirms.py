@@ -9,7 +9,7 @@ from amqp_broker.amqp import frames as wire
 if TYPE_CHECKING:
     from amqp_broker.amqp.message import Message
     from amqp_broker.broker.counting.counters import PublishCounts
-    from amqp_broker.session.channel import Channel
+    from amqp_broker.session.channel.channel import Channel
 
 
 class WithheldConfirms:

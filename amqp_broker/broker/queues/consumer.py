@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from amqp_broker.broker.counting.counters import DeliveryCounts
     from amqp_broker.broker.queues.queue import Queue
     from amqp_broker.broker.queues.queue_trace import Run
-    from amqp_broker.session.channel_limit import ChannelLimit
+    from amqp_broker.session.channel.channel_limit import ChannelLimit
 
 
 class ConsumerAttributes(NamedTuple):

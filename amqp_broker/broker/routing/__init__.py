@@ -1,6 +1,6 @@
 """A message's way to queues: routes and what they cache, exchanges followed to queues, dead letters.
 
-Queues are in `broker/queues/`, exchanges in `broker/exchanges/`; `session/basic_publish.py` and
+Queues are in `broker/queues/`, exchanges in `broker/exchanges/`; `session/methods/basic_publish.py` and
 `broker/operations/checked_publish.py` check a publish first. Read `destinations.py` first, then `route.py`
 and `route_cache.py`.
 

@@ -1,4 +1,4 @@
-"""Channels of clients. Their counting is tested through sessions in tests/session/test_channel_counts.py."""
+"""Channels of clients. Their counting is tested through sessions in tests/session/channel/test_channel_counts.py."""
 
 from __future__ import annotations
 

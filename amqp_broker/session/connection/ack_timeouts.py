@@ -1,0 +1,214 @@
+"""The delivery acknowledgement timeout: how long a consumer may keep a message unsettled.
+
+Channels are checked once a minute, as RabbitMQ does, at no cost per delivery: each check marks the channel's last
+delivery tag, so a tag is as old as the first mark that is not below it. Where a quorum queue or its consumer has a
+timeout of its own, RabbitMQ 4.3 is exact: then each delivery has a deadline.
+
+While the clock is advanced, minutes in which nothing can become overdue are skipped. Deliveries during the advance
+count as made at its end, since their client had no time to settle them.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, Final
+
+from pamqp import commands
+
+from amqp_broker.amqp.errors import PreconditionFailed
+from amqp_broker.broker.queues.quorum import QuorumQueue
+from amqp_broker.session.channel.late_deliveries import add_late
+from amqp_broker.session.channel.returning import returning
+
+if TYPE_CHECKING:
+    from amqp_broker.broker.clients.client_channel import Delivery
+    from amqp_broker.broker.queues.consumer import Consumer
+    from amqp_broker.broker.queues.queue import Queue
+    from amqp_broker.broker.scheduling.portions import Steps
+    from amqp_broker.session.channel.channel import Channel
+    from amqp_broker.session.session import Session
+
+TICK_MS: Final = 60_000
+# Deliveries that are looked at in one step; each counts as a piece of work.
+CHECKED_AT_ONCE: Final = 256
+# The work of a delivery that is late, beside that of its return.
+LATE_WORK: Final = 2
+# The timeout that RabbitMQ 4.3 names in its text about a quorum queue.
+UNNAMED_MS: Final = -1
+
+
+class AckTimeouts:
+    """Checks the channels of one connection."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._timer = session.broker.timers.at(session.broker.now + TICK_MS, self._check)
+
+    def stop(self) -> None:
+        self._timer.cancel()
+
+    def _check(self, now: int) -> None:
+        session = self._session
+        self._timer = session.broker.timers.at(now + TICK_MS, self._check)
+        channels = list(session.channels.values())
+        for channel in channels:
+            if not session.broker.profile.times_out_quorum_only:
+                self._check_oldest(channel, now)
+            self._mark(channel, now)
+        if session.broker.profile.times_out_quorum_only:
+            session.broker.do_in_portions(self._checking_quorum(channels, now))
+        end_ms = session.broker.advancing_to_ms
+        if end_ms is not None and end_ms > self._timer.deadline_ms and self._timer.callback is not None:
+            self._timer.cancel()
+            next_ms = max(now + TICK_MS, min([end_ms, *self._overdue_ms()]))
+            self._timer = session.broker.timers.at(next_ms, self._check)
+
+    def mark(self, now: int) -> None:
+        """Mark all channels: the clock is about to be advanced."""
+        for channel in self._session.channels.values():
+            self._mark(channel, now)
+
+    def _overdue_ms(self) -> Iterator[int]:
+        """Yield the times at which marked deliveries become overdue."""
+        for channel in self._session.channels.values():
+            for tag, queue in _held(channel):
+                timeout_ms = self._timeout_ms(queue)
+                marked_at = next((time for time, last_tag in channel.tag_marks if last_tag >= tag), None)
+                if timeout_ms and marked_at is not None:
+                    yield marked_at + timeout_ms
+
+    def _mark(self, channel: Channel, now: int) -> None:
+        marks, oldest = channel.tag_marks, min((tag for tag, _ in _oldest(channel)), default=channel.last_tag + 1)
+        if channel.transaction is not None:
+            # A rollback makes these tags unacked again, at their old age.
+            oldest = min([oldest, *channel.transaction.tags()])
+        while marks and marks[0][1] < oldest:
+            marks.popleft()
+        if oldest <= channel.last_tag and (not marks or marks[-1][1] < channel.last_tag):
+            # Deliveries during an advance count as made at its end.
+            marks.append((self._session.broker.advancing_to_ms or now, channel.last_tag))
+
+    def _timeout_ms(self, queue: Queue) -> int:
+        own = queue.settings.consumer_timeout_ms
+        return self._session.broker.settings.consumer_timeout_ms if own is None else own
+
+    def _is_overdue(self, channel: Channel, tag: int, queue: Queue, now: int) -> bool:
+        timeout_ms = self._timeout_ms(queue)
+        marked_at = next((time for time, last_tag in channel.tag_marks if last_tag >= tag), now)
+        return bool(timeout_ms) and now - marked_at >= timeout_ms
+
+    def _check_oldest(self, channel: Channel, now: int) -> None:
+        for tag, queue in _oldest(channel):
+            if self._is_overdue(channel, tag, queue, now):
+                self._close(channel, self._timeout_ms(queue))
+                return
+
+    def _close(self, channel: Channel, timeout_ms: int) -> None:
+        self._session.close_channel(
+            channel.number,
+            PreconditionFailed(
+                f"delivery acknowledgement on channel {channel.number} timed out. Timeout value used: "
+                f"{timeout_ms} ms. This timeout value can be configured, see consumers doc guide "
+                "to learn more"
+            ),
+        )
+
+    def _checking_quorum(self, channels: Sequence[Channel], now: int) -> Steps[None]:
+        """Check quorum queues alone (RabbitMQ 4.3), except consumers with a timeout of their own."""
+        for channel in channels:
+            tags: list[int] = []
+            # The last overdue tag by queue: tags are marked in their order.
+            last_overdue: dict[Queue, int] = {}
+            rest = iter(list(channel.unacked)) if channel.tag_marks else iter(())
+            while portion := list(islice(rest, CHECKED_AT_ONCE)):
+                for tag in portion:
+                    delivery = channel.unacked.get(tag)
+                    if delivery is None or (delivery[1] is not None and delivery[1].timeout_ms is not None):
+                        continue
+                    queue = delivery[0]
+                    if queue not in last_overdue:
+                        is_quorum = isinstance(queue, QuorumQueue)
+                        last_overdue[queue] = self._last_overdue(channel, queue, now) if is_quorum else 0
+                    if tag <= last_overdue[queue]:
+                        tags.append(tag)
+                self._session.broker.work += CHECKED_AT_ONCE
+                yield
+            yield from self._timing_out(channel, tags)
+
+    def _last_overdue(self, channel: Channel, queue: Queue, now: int) -> int:
+        """Return the last tag that is overdue if it is of this queue; 0 for none."""
+        timeout_ms = self._timeout_ms(queue)
+        overdue = [tag for marked_at, tag in channel.tag_marks if timeout_ms and now - marked_at >= timeout_ms]
+        return max(overdue, default=0)
+
+    def time_out(self, channel: Channel, tags: list[int]) -> None:
+        """Return deliveries to their quorum queues. Cancel their consumers, or close the channel where that fails.
+
+        RabbitMQ keeps a consumer that it cancels: it gets messages again when it has settled what was late.
+        """
+        self._session.broker.do_in_portions(self._timing_out(channel, tags))
+
+    def _timing_out(self, channel: Channel, tags: list[int]) -> Steps[None]:
+        late: dict[Consumer, list[int]] = {}
+        for number, tag in enumerate(tags, 1):
+            if number % CHECKED_AT_ONCE == 0:
+                self._session.broker.work += CHECKED_AT_ONCE
+                yield
+            # The client may have settled some meanwhile.
+            if tag not in channel.unacked:
+                continue
+            consumer = channel.unacked[tag][1]
+            if consumer is None or channel.consumers.get(consumer.tag) is not consumer or not self._can_cancel:
+                for other in channel.consumers.values():
+                    other.queue.rotation.suspend(other)
+                unacked = [late_tag for late_tag in tags if late_tag in channel.unacked]
+                channel.settle_rejected(
+                    [(late_tag, channel.unacked.pop(late_tag)) for late_tag in unacked], requeue=True
+                )
+                self._close(channel, UNNAMED_MS)
+                return
+            late.setdefault(consumer, []).append(tag)
+        for of_channel, its_tags in late.items():
+            yield from self._cancelling(channel, of_channel, its_tags)
+
+    @property
+    def _can_cancel(self) -> bool:
+        return self._session.has_capability("consumer_cancel_notify")
+
+    def _cancelling(self, channel: Channel, consumer: Consumer, tags: list[int]) -> Steps[None]:
+        broker, queue = self._session.broker, consumer.queue
+        queue.rotation.suspend(consumer)
+        deliveries: deque[tuple[int, Delivery]] = deque()
+        for number, tag in enumerate(tags, 1):
+            delivery = channel.unacked.pop(tag, None)
+            if delivery is not None:
+                deliveries.append((tag, delivery))
+                add_late(channel, tag, consumer, delivery[3])
+            if number % CHECKED_AT_ONCE == 0:
+                broker.work += LATE_WORK * CHECKED_AT_ONCE
+                yield
+        if not deliveries:
+            return
+
+        def serve(queues: Iterable[Queue]) -> None:
+            if isinstance(queue, QuorumQueue):
+                queue.step_aside(consumer)
+            channel.serve_returned(queues)
+
+        yield from returning(broker, [(consumer, deliveries)], channel.give_back, serve)
+        if self._session.channels.get(channel.number) is channel:
+            self._session.send(channel.number, commands.Basic.Cancel(consumer.tag, True))
+
+
+def _held(channel: Channel) -> Iterator[tuple[int, Queue]]:
+    """Yield delivery tag and queue of all that the client has to settle."""
+    yield from ((tag, delivery[0]) for tag, delivery in channel.unacked.items())
+    yield from ((tag, duplicate[0]) for tag, duplicate in (channel.duplicates or {}).items())
+
+
+def _oldest(channel: Channel) -> Iterator[tuple[int, Queue]]:
+    """Yield tag and queue of the oldest unacked message and of the oldest duplicate."""
+    yield from ((tag, delivery[0]) for tag, delivery in islice(channel.unacked.items(), 1))
+    yield from ((tag, duplicate[0]) for tag, duplicate in islice((channel.duplicates or {}).items(), 1))

@@ -1,0 +1,174 @@
+"""Class tx: publishes and settlements of a channel take effect together, at the commit (spec 1.9)."""
+
+from __future__ import annotations
+
+from itertools import chain
+from operator import itemgetter
+from typing import TYPE_CHECKING, Final
+
+from pamqp import commands
+
+from amqp_broker.amqp.errors import PreconditionFailed
+from amqp_broker.broker.scheduling.portions import WORK_MAX, Steps, finished
+from amqp_broker.session.channel import channel as channels
+from amqp_broker.session.channel.acks import acking_by_consumer
+from amqp_broker.session.channel.returning import settling
+from amqp_broker.session.methods import basic_publish
+from amqp_broker.session.methods.basic_publish import PUBLISH_WORK
+
+if TYPE_CHECKING:
+    from amqp_broker.amqp.message import Message
+    from amqp_broker.broker.clients.client_channel import Delivery
+    from amqp_broker.broker.exchanges.exchange import Exchange
+    from amqp_broker.broker.queues.queue import Queue
+    from amqp_broker.session.channel.channel import Channel, Duplicate
+
+# Publishes and settlements that are committed at once; more are committed in portions.
+COMMITTED_MAX: Final = 1000
+
+
+class Transaction:
+    """Publishes and settlements that wait for the commit.
+
+    A publish is (message, exchange, queues, mandatory). A reject is the pair (requeue, has_failed), and the deliveries
+    of one method.
+    """
+
+    def __init__(self) -> None:
+        self.publishes: list[tuple[Message, Exchange, tuple[Queue, ...], bool]] = []
+        self.acks: list[tuple[int, Delivery]] = []
+        self.rejects: list[tuple[tuple[bool, bool], list[tuple[int, Delivery]]]] = []
+        # Settled duplicates, by tag.
+        self.duplicates: dict[int, Duplicate] = {}
+
+    def settled(self) -> list[tuple[int, Delivery]]:
+        """Return the deliveries that the commit will settle, with their tags."""
+        return [*self.acks, *[delivery for _, deliveries in self.rejects for delivery in deliveries]]
+
+    @property
+    def is_long(self) -> bool:
+        """True if the commit is done in portions: its parts are many, or may have many targets."""
+        rejected_count = sum(len(deliveries) for _, deliveries in self.rejects)
+        return (
+            len(self.publishes) + len(self.acks) + rejected_count > COMMITTED_MAX
+            or sum(len(queues) for _, _, queues, _ in self.publishes) > COMMITTED_MAX
+            or sum(len(deliveries) for (requeue, _), deliveries in self.rejects if not requeue) > 1
+        )
+
+    def tags(self) -> list[int]:
+        """Return the delivery tags that the commit will settle, those of duplicates among them."""
+        return [*[tag for tag, _ in self.settled()], *self.duplicates]
+
+    def roll_back(self, channel: Channel) -> None:
+        """Make settled deliveries unacked again, under their tags, and forget the publishes."""
+        channel.put_back(self.settled())
+        channel.session.spend(len(channel.unacked))
+        if channel.deadlines is not None:
+            channel.deadlines.resume()
+        if self.duplicates:
+            channel.duplicates = dict(sorted([*(channel.duplicates or {}).items(), *self.duplicates.items()]))
+        self.publishes.clear()
+        self.acks.clear()
+        self.rejects.clear()
+        self.duplicates.clear()
+
+
+def select(channel: Channel, method: commands.Tx.Select) -> None:
+    if channel.mode == channels.CONFIRMING:
+        raise PreconditionFailed("cannot switch from confirm to tx mode")
+    if channel.transaction is None:
+        channel.mode = channels.TRANSACTIONAL
+        channel.transaction = Transaction()
+    channel.session.send(channel.number, commands.Tx.SelectOk())
+
+
+def commit(channel: Channel, method: commands.Tx.Commit) -> Steps[None] | None:
+    transaction = _transaction(channel)
+    # The new transaction begins first, so that it contains what happens during the commit.
+    channel.transaction = Transaction()
+    if transaction.is_long:
+        return _commit_in_portions(channel, transaction)
+    with channel.session.broker.dead_letters_held():
+        is_complete = finished(_committing(channel, transaction))
+    if not is_complete:
+        raise _partial()
+    # commit-ok promises what a confirm does (rabbit_channel.erl, maybe_complete_tx).
+    channel.session.gate.hold_for_messages()
+    return None
+
+
+def _commit_in_portions(channel: Channel, transaction: Transaction) -> Steps[None]:
+    """Commit a large transaction. It becomes safe as a whole."""
+    session, steps = channel.session, _committing(channel, transaction)
+    journal = session.broker.journal
+    journal.open_works += 1
+    is_complete = is_done = False
+    try:
+        while not is_done:
+            with session.broker.dead_letters_held():
+                try:
+                    next(steps)
+                except StopIteration as end:
+                    is_complete, is_done = end.value, True
+            # commit-ok waits for the whole transaction, which is in one batch.
+            session.gate.hold_for_messages()
+            yield
+    finally:
+        journal.open_works -= 1
+    if not is_complete and session.channels.get(channel.number) is channel:
+        session.close_channel(channel.number, _partial(), commands.Tx.Commit.index)
+
+
+def _committing(channel: Channel, transaction: Transaction) -> Steps[bool]:
+    """Do what a transaction contains; return whether the queues took all messages."""
+    session = channel.session
+    is_complete = yield from _publishing(channel, transaction)
+    yield from acking_by_consumer(channel, sorted(transaction.acks, key=itemgetter(0)))
+    channel.release_duplicates(transaction.duplicates)
+    if is_complete and session.channels.get(channel.number) is channel:
+        # It leaves before the messages that come back are delivered again.
+        session.send(channel.number, commands.Tx.CommitOk())
+    for (requeue, has_failed), deliveries in transaction.rejects:
+        yield from settling(channel, deliveries, requeue=requeue, has_failed=has_failed)
+    return is_complete
+
+
+def _partial() -> PreconditionFailed:
+    return PreconditionFailed("partial tx completion")
+
+
+def _publishing(channel: Channel, transaction: Transaction) -> Steps[bool]:
+    """Publish the messages of a transaction; return False if a queue refused one and the commit fails.
+
+    In RabbitMQ a channel learns between two methods only that a quorum queue refuses it or takes publishes again. So
+    the queue takes all messages of a commit or none. A message that it refuses does not fail the commit, even where
+    another queue refuses it as well (rabbit_channel.erl, tx.commit and maybe_complete_tx).
+    """
+    broker = channel.session.broker
+    targets = set(chain.from_iterable(map(itemgetter(2), transaction.publishes)))
+    refusing = {queue for queue in targets if queue.refuses(channel.publisher)}
+    is_complete = True
+    for message, exchange, queues, mandatory in transaction.publishes:
+        alive = tuple(queue for queue in queues if not queue.is_deleted)
+        # The exchange may have been declared anew; RabbitMQ counts by name.
+        exchange = channel.vhost.exchanges.get(exchange.name, exchange)
+        channel.count_published(exchange, alive, mandatory and not queues)
+        taking = tuple(queue for queue in alive if queue not in refusing)
+        is_taken = basic_publish.push(channel, message, taking, mandatory and not queues, publisher=None)
+        if not is_taken and len(taking) == len(alive):
+            is_complete = False
+        broker.work += PUBLISH_WORK
+        if broker.work >= WORK_MAX:
+            yield
+    return is_complete
+
+
+def rollback(channel: Channel, method: commands.Tx.Rollback) -> None:
+    _transaction(channel).roll_back(channel)
+    channel.session.send(channel.number, commands.Tx.RollbackOk())
+
+
+def _transaction(channel: Channel) -> Transaction:
+    if channel.transaction is None:
+        raise PreconditionFailed("channel is not transactional")
+    return channel.transaction
