@@ -118,7 +118,8 @@ class ServerNode(Node):
 
     def shovels(self) -> list[ShovelStatus]:
         return [
-            ShovelStatus(shovel.name, shovel.vhost, shovel.state, shovel.details()) for shovel in self.server.shovels
+            ShovelStatus(shovel.name, shovel.own_vhost, shovel.state, shovel.details())
+            for shovel in self.server.shovels
         ]
 
     def restart_shovel(self, vhost: str, name: str) -> bool:

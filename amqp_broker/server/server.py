@@ -7,7 +7,7 @@ import contextlib
 import logging
 import os
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -34,6 +34,7 @@ from amqp_broker.store.store import Store
 
 if TYPE_CHECKING:
     from amqp_broker.server.shovel_runner import ShovelRunner
+    from amqp_broker.shovel.shovel_definition import Definition
 
 logger = logging.getLogger("amqp_broker.server")
 
@@ -52,7 +53,8 @@ ALARMS_S: Final = 1.0
 class Server:
     """Serves one broker. `ports` maps a listener to its port: {"amqp": 5672}.
 
-    Raise StoreError, DefinitionsError, and SettingsError if there is no listener; the store is then unchanged.
+    Raise StoreError, DefinitionsError, and SettingsError if there is no listener or a static
+    shovel is invalid; the store is then unchanged.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -61,6 +63,11 @@ class Server:
                 "AMQP would be served nowhere: there is no listener for TCP, and no certificate for TLS"
             )
         self.settings = settings
+        self._static_shovels: Mapping[str, Definition] = {}
+        if settings.static_shovels:
+            from amqp_broker.server import static_shovels
+
+            self._static_shovels = static_shovels.configured(settings)
         self.clock = Clock()
         folder = settings.store_path
         if folder is not None and not settings.data_dir:
@@ -173,7 +180,7 @@ class Server:
         # Clients are served by now. Shovels can be set only once the HTTP API is there, so this import can wait.
         from amqp_broker.server.shovel_runner import SHOVEL, ShovelRunner
 
-        self.shovels = self.broker.components[SHOVEL] = ShovelRunner(self)
+        self.shovels = self.broker.components[SHOVEL] = ShovelRunner(self, self._static_shovels)
         allowed, total = self.alarms.limits.memory_max or 0, memory.total_bytes()
         logger.info(
             "Memory high watermark set to %d MiB (%d bytes) of %d MiB (%d bytes) total",

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 from amqp_broker.amqp import fields
@@ -37,11 +38,15 @@ ARGUMENTS_CHECKED_SINCE: Final = (4, 3)
 class ShovelRunner(Component):
     """Runs the shovels that parameters of component `shovel` define."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: Server, static: Mapping[str, Definition]) -> None:
+        """`static` are the shovels of the configuration."""
         self.server = server
+        self.static = static
         self.user = InternalUser("rmq-shovel")
         self._is_paused = False
         self._shovels: dict[tuple[str, str], Shovel] = {}
+        # Those of the configuration, which belong to no vhost.
+        self._static: list[Shovel] = []
         self._timers: dict[Shovel, Timer] = {}
         self._loop: asyncio.AbstractEventLoop
 
@@ -55,8 +60,22 @@ class ShovelRunner(Component):
                 except InvalidParameter as error:
                     logger.warning("shovel '%s' in vhost '%s': %s", parameter.name, vhost.name, error)
 
+        self._start_static()
+
+    def _start_static(self) -> None:
+        """Start the shovels of the configuration. Their vhost is the default one of their URIs."""
+        if not self.static:
+            return
+        from amqp_broker.shovel.shovel import Shovel
+
+        server, now = self.server, self.server.clock.real_now()
+        for name, definition in self.static.items():
+            shovel = Shovel(name, "/", definition, self, server.broker.cluster_name, self._on_done, now)
+            self._static.append(shovel)
+            self._loop.call_soon(self._begin, shovel)
+
     def __iter__(self) -> Iterator[Shovel]:
-        return iter(self._shovels.values())
+        return chain(self._static, self._shovels.values())
 
     def pause(self) -> None:
         """Stop all shovels until `resume`: the node accepts no clients."""
@@ -142,9 +161,13 @@ class ShovelRunner(Component):
         """Stop all shovels."""
         for vhost, name in list(self._shovels):
             self.on_cleared(vhost, name)
+        while self._static:
+            shovel = self._static.pop()
+            shovel.stop()
+            self._set_timer(shovel)
 
     def _begin(self, shovel: Shovel) -> None:
-        if self._shovels.get((shovel.vhost, shovel.name)) is shovel and not self._is_paused:
+        if not self._is_paused and any(one is shovel for one in self):
             shovel.start(self.server.clock.real_now())
             self._set_timer(shovel)
 

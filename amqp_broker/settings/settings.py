@@ -131,6 +131,13 @@ class Settings:
         flag=False,
     )
     strict_config: bool = setting(False, "Refuse to start if a file has an error or an unknown key.")
+    static_shovels: str = setting(
+        "",
+        "Shovels of the configuration: the value of `shovels` in advanced.config, as JSON.",
+        key="rabbitmq_shovel.shovels",
+        flag=False,
+        is_secret=True,
+    )
 
     # Listeners
 

@@ -14,9 +14,9 @@ from typing import Any, Final, Protocol
 
 from pamqp import commands
 
-from amqp_broker.amqp import fields
-from amqp_broker.amqp.message import Address, Message, Properties
+from amqp_broker.amqp.message import Address, Message
 from amqp_broker.shovel.amqp_client import Client, Lost, Procedure, call, check, ensure_queue
+from amqp_broker.shovel.forwarding import changed, forward_header
 from amqp_broker.shovel.shovel_definition import (
     LOCAL,
     NO_ACK,
@@ -25,6 +25,7 @@ from amqp_broker.shovel.shovel_definition import (
     QUEUE_LENGTH,
     Definition,
     End,
+    Static,
     Uri,
 )
 
@@ -32,10 +33,6 @@ STARTING: Final = "starting"
 RUNNING: Final = "running"
 TERMINATED: Final = "terminated"
 
-FORWARD_HEADER: Final = "x-shovelled"
-INVALID_HEADERS: Final = "x-invalid-headers"
-TIMESTAMP_HEADER: Final = "x-shovelled-timestamp"
-LOCAL_TIMESTAMP_HEADER: Final = "x-opt-shovelled-timestamp"
 # The queue that a local shovel binds to its source exchange.
 LOCAL_QUEUE_PREFIX: Final = "local.shovel.src.exchange."
 
@@ -119,6 +116,11 @@ class Shovel:
         self._unconfirmed: dict[int, int] = {}
         self._waiting: deque[tuple[int, Message]] = deque()
 
+    @property
+    def own_vhost(self) -> str | None:
+        """The vhost that the shovel belongs to; a static shovel belongs to none."""
+        return self.vhost if self.definition.static is None else None
+
     # Start and stop
 
     def start(self, now: int) -> None:
@@ -129,6 +131,10 @@ class Shovel:
         self._set_state(STARTING)
         if self.remaining == 0:
             self._end()
+            return
+        if not (self.definition.source.uris and self.definition.destination.uris):
+            self.reason = "an end has no valid URI"
+            self._set_state(TERMINATED)
             return
         source = self._connect(self.definition.source, "source")
         if source is not None:
@@ -170,6 +176,10 @@ class Shovel:
             link.flush()
             link.close()
 
+    def now(self) -> int:
+        """Return the real time in ms since the epoch."""
+        return self._links.now()
+
     def on_lost(self, client: Client, reason: str, now: int) -> None:
         """A connection failed or ended: disconnect both ends, and reconnect after the delay."""
         if client not in (self._source, self._destination):
@@ -181,7 +191,7 @@ class Shovel:
         self._set_state(TERMINATED)
         # A delay of 0 is "never" (rabbit_shovel_dyn_worker_sup.erl).
         if self.definition.reconnect_delay_s:
-            self.next_tick_ms = now + self.definition.reconnect_delay_s * 1000
+            self.next_tick_ms = now + int(self.definition.reconnect_delay_s * 1000)
 
     def tick(self, now: int) -> None:
         """Reconnect; called at `next_tick_ms`."""
@@ -195,6 +205,8 @@ class Shovel:
 
     def set_up(self, client: Client) -> Procedure:
         definition = self.definition
+        if definition.static is not None:
+            yield from self._declare(client, definition.static)
         if client is self._source:
             yield from self._set_up_source(client)
             return
@@ -204,9 +216,16 @@ class Shovel:
         if definition.ack_mode == ON_CONFIRM:
             yield call(commands.Confirm.Select)
 
+    def _declare(self, client: Client, static: Static) -> Procedure:
+        for method in static.at_source if client is self._source else static.at_destination:
+            check((yield method))
+
     def _set_up_source(self, client: Client) -> Procedure:
         definition, source = self.definition, self.definition.source
-        if source.queue is not None:
+        if definition.static is not None:
+            if source.queue:
+                check((yield call(commands.Queue.Declare, queue=source.queue, passive=True)))
+        elif source.queue is not None:
             yield from ensure_queue(client, source.queue, source.arguments, source.is_predeclared)
         else:
             # A queue of the connection, or one of the broker that outlives the shovel. Arguments are for named queues.
@@ -315,9 +334,11 @@ class Shovel:
             "remaining": "unlimited" if self.remaining is None else self.remaining,
             "remaining_unacked": "unlimited" if self.remaining_unsent is None else self.remaining_unsent,
         }
-        for name, value in self._forward_header().items():
+        for name, value in forward_header(self).items():
             if name.startswith(("src-", "dest-")):
                 details[name.replace("-", "_")] = value
+        if self.definition.static is not None:
+            details["src_queue"] = self.definition.source.queue
         if self.state == RUNNING:
             details["blocked_status"] = "blocked" if self.is_blocked else "flow" if self._is_full else "running"
         if self.reason:
@@ -339,10 +360,10 @@ class Shovel:
                 return  # unacked, it returns to the source when the shovel ends
             self.remaining_unsent -= 1
         if definition.destination.protocol == LOCAL:
-            self._put(destination, self._changed(message))
+            self._put(destination, changed(self, message))
             number = destination.publish_count = destination.publish_count + 1
         else:
-            number = destination.publish(self._address(message), self._changed(message))
+            number = destination.publish(self._address(message), changed(self, message))
         self.forwarded_count += 1
         if definition.ack_mode == ON_CONFIRM:
             self._unconfirmed[number] = tag
@@ -379,62 +400,3 @@ class Shovel:
             address.exchange if end.exchange is None else end.exchange,
             address.routing_key if end.routing_key is None else end.routing_key,
         )
-
-    def _changed(self, message: Message) -> Message:
-        """Return the message with the definition's properties and headers, or unchanged to the octet."""
-        definition = self.definition
-        adds_headers = definition.adds_forward_headers or definition.adds_timestamp_header
-        if not definition.publish_properties and not adds_headers:
-            return message
-        properties: Properties = message.properties()
-        for name, value in definition.publish_properties.items():
-            setattr(properties, name, value)
-        if adds_headers:
-            properties.headers = {**(properties.headers or {}), **self._headers(properties.headers or {})}
-        return message.with_properties(properties)
-
-    def _headers(self, before: fields.Table) -> fields.Table:
-        """Return the headers that the definition adds to these; those of a local destination have other names."""
-        definition, added = self.definition, dict[str, Any]()
-        if definition.destination.protocol == LOCAL:
-            if definition.adds_forward_headers:
-                about = {
-                    "x-opt-shovelled-by": self.cluster_name,
-                    "x-opt-shovel-type": "dynamic",
-                    "x-opt-shovel-name": self.name,
-                }
-                added.update(about)
-            if definition.adds_timestamp_header:
-                added[LOCAL_TIMESTAMP_HEADER] = fields.Long(self._links.now())
-            return added
-        if definition.adds_timestamp_header:
-            added[TIMESTAMP_HEADER] = fields.Long(self._links.now() // 1000)
-        if definition.adds_forward_headers:
-            tables = before.get(FORWARD_HEADER)
-            if tables is not None and not isinstance(tables, list):
-                # A header of another kind is kept among the invalid ones, as RabbitMQ does.
-                others = before.get(INVALID_HEADERS)
-                added[INVALID_HEADERS] = {**(others if isinstance(others, dict) else {}), FORWARD_HEADER: [tables]}
-                tables = []
-            added[FORWARD_HEADER] = [self._forward_header(), *(tables or [])]
-        return added
-
-    def _forward_header(self) -> dict[str, str]:
-        source, destination = self.definition.source, self.definition.destination
-        # RabbitMQ shows the exchange of a local destination together with a key only.
-        is_shown = destination.protocol != LOCAL or None not in (destination.exchange, destination.routing_key)
-        table = {
-            "shovelled-by": self.cluster_name,
-            "shovel-type": "dynamic",
-            "shovel-name": self.name,
-            "shovel-vhost": self.vhost,
-            "src-uri": source.shown_uri,
-            "dest-uri": destination.shown_uri,
-            "src-queue": source.queue,
-            "src-exchange": source.exchange,
-            "src-exchange-key": source.routing_key,
-            "dest-queue": destination.queue,
-            "dest-exchange": destination.exchange if is_shown else None,
-            "dest-exchange-key": destination.routing_key if is_shown else None,
-        }
-        return {key: value for key, value in table.items() if value is not None}

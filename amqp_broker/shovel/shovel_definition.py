@@ -8,8 +8,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from urllib.parse import parse_qsl, quote, unquote
+
+from pamqp import base
 
 from amqp_broker.amqp import fields
 from amqp_broker.amqp.errors import InvalidParameter
@@ -89,7 +91,14 @@ class End:
     @property
     def shown_uri(self) -> str:
         """The first URI without credentials; RabbitMQ shows none of a local end."""
-        return "" if self.protocol == LOCAL else str(self.uris[0])
+        return "" if self.protocol == LOCAL or not self.uris else str(self.uris[0])
+
+
+class Static(NamedTuple):
+    """The methods that declare at each end of a shovel of the configuration, instead of named queues."""
+
+    at_source: tuple[base.Frame, ...]
+    at_destination: tuple[base.Frame, ...]
 
 
 @dataclass(frozen=True)
@@ -100,12 +109,19 @@ class Definition:
     destination: End
     ack_mode: str
     prefetch: int
-    reconnect_delay_s: int
+    reconnect_delay_s: float
     delete_after: int | str
     consumer_arguments: fields.Table
     publish_properties: Mapping[str, Any]
     adds_forward_headers: bool
     adds_timestamp_header: bool
+    # None for a dynamic shovel.
+    static: Static | None = None
+
+    @property
+    def type(self) -> str:
+        """RabbitMQ's word for what has defined the shovel."""
+        return "dynamic" if self.static is None else "static"
 
 
 def parse(name: str, value: Any) -> Definition:

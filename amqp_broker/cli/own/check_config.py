@@ -88,6 +88,10 @@ def show(loaded: Loaded) -> None:
             click.echo(f"{notice.text}.", err=True)
     if loaded.wrong:
         raise SettingsError("\n".join(loaded.wrong))
+    if loaded.settings.static_shovels:
+        from amqp_broker.server import static_shovels
+
+        static_shovels.configured(loaded.settings)
 
 
 @click.command("check-config")

@@ -35,8 +35,8 @@ COLUMNS = {
     "remaining_unacked": "remaining_unacked",
     "forwarded": "forwarded",
 }
-# Columns that each shovel has.
-ALWAYS = ("name", "type", "state", "source", "destination", "vhost", "termination_reason", "last_changed")
+# Columns that each shovel has; a static one has no vhost.
+ALWAYS = ("name", "type", "state", "source", "destination", "termination_reason", "last_changed")
 
 
 def status(call: Call) -> Rows | Report:
@@ -51,7 +51,10 @@ def status(call: Call) -> Rows | Report:
 def _row(shovel: dict[str, Any]) -> dict[str, Any]:
     row = {name: shovel[key] for key, name in COLUMNS.items() if key in shovel}
     if shovel["state"] != "running":
-        row = {name: value for name, value in row.items() if name in ALWAYS} | {"source": "", "destination": ""}
+        row = {name: value for name, value in row.items() if name in (*ALWAYS, "vhost")} | {
+            "source": "",
+            "destination": "",
+        }
     day, _, time = row["last_changed"].partition(" ")
     # The hour has two digits here, other than over HTTP.
     return {"termination_reason": "", **row, "last_changed": f"{day} {time:0>8}"}

@@ -1,4 +1,4 @@
-"""The state of the shovels that parameters of component `shovel` have started.
+"""The state of the shovels that parameters of component `shovel` or the configuration have started.
 
 Source: rabbitmq_shovel_management, rabbit_shovel_mgmt_shovel(s).erl; rabbit_shovel_status.erl.
 """
@@ -23,11 +23,12 @@ SHOVEL: Final = "shovel"
 
 def shovel_row(request: Request, status: ShovelStatus) -> dict[str, Any]:
     """Return the row of a shovel."""
+    is_static = status.vhost is None
     return {
         "node": request.broker.node,
         "name": status.name,
-        "vhost": status.vhost,
-        "type": "dynamic",
+        **({} if is_static else {"vhost": status.vhost}),
+        "type": "static" if is_static else "dynamic",
         "state": status.state,
         **status.details,
     }
@@ -35,8 +36,10 @@ def shovel_row(request: Request, status: ShovelStatus) -> dict[str, Any]:
 
 @endpoints.on("GET /api/shovels", "GET /api/shovels/{vhost}", tag=MONITORING, query=ListQuery)
 def shovels(request: Request) -> Any:
-    """List the state of shovels, of one vhost or of all."""
-    seen = {vhost.name for vhost in request.vhosts}
+    """List the state of shovels, of one vhost or of all. Static ones belong to none."""
+    seen: set[str | None] = {vhost.name for vhost in request.vhosts}
+    if "vhost" not in request.path:
+        seen.add(None)
     found = [shovel_row(request, status) for status in request.node.shovels() if status.vhost in seen]
     return listed_rows(request, found)
 
@@ -71,5 +74,5 @@ def delete(request: Request) -> Answer:
 def restart(request: Request) -> Answer:
     """Restart a shovel."""
     status = _status(request)
-    request.node.restart_shovel(status.vhost, status.name)
+    request.node.restart_shovel(request.vhost.name, status.name)
     return NO_CONTENT

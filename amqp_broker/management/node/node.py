@@ -20,10 +20,13 @@ class Listener(NamedTuple):
 
 
 class ShovelStatus(NamedTuple):
-    """A shovel and its `state` ("starting", "running", "terminated"); `details` has the other fields of its row."""
+    """A shovel and its `state` ("starting", "running", "terminated"); `details` has the other fields of its row.
+
+    A static shovel, which the configuration defines, has no vhost.
+    """
 
     name: str
-    vhost: str
+    vhost: str | None
     state: str
     details: dict[str, Any]
 

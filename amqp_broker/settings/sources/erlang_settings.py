@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from typing import Any, Final
@@ -12,7 +13,14 @@ from amqp_broker.settings.sources.erlang_terms import TermError as TermError
 from amqp_broker.settings.sources.rabbitmq_conf import ESCAPED_POINT, Entry
 
 # Applications, and the prefix of their keys in rabbitmq.conf.
-_PREFIXES: Final = {"rabbit": "", "rabbitmq_management": "management.", "rabbitmq_prometheus": "prometheus."}
+_PREFIXES: Final = {
+    "rabbit": "",
+    "rabbitmq_management": "management.",
+    "rabbitmq_prometheus": "prometheus.",
+    "rabbitmq_shovel": "rabbitmq_shovel.",
+}
+# The key of static shovels, whose value is a term of its own.
+SHOVELS: Final = "rabbitmq_shovel.shovels"
 # Keys with another name in rabbitmq.conf.
 _RENAMED: Final = {
     "log.console.enabled": "log.console",
@@ -122,6 +130,9 @@ def _is_table(term: Any) -> bool:
 
 def _entries(key: str, value: Any, name: str, wrong: list[str]) -> Iterator[Entry]:
     """Yield the entries of a key, whose value may be a table of further keys."""
+    if key == SHOVELS:
+        yield from _shovels(value, name, wrong)
+        return
     if isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], Atom):
         if key == "default_consumer_prefetch":
             value = value[1]
@@ -158,3 +169,11 @@ def _entries(key: str, value: Any, name: str, wrong: list[str]) -> Iterator[Entr
             yield from _entries(f"{key}.{inner}", inner_value, name, wrong)
     else:
         wrong.append(f"{name}: {key} has no effect here")
+
+
+def _shovels(value: Any, name: str, wrong: list[str]) -> Iterator[Entry]:
+    """Yield the static shovels as JSON, in which tuples are lists and atoms strings."""
+    try:
+        yield Entry(SHOVELS, json.dumps(value), name)
+    except TypeError:
+        wrong.append(f"{name}: the shovels have a term that no shovel has")

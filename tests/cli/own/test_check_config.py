@@ -77,6 +77,16 @@ def test_errors_are_reported_and_the_exit_code_is_78(tmp_path: Path) -> None:
     ]
 
 
+def test_an_invalid_static_shovel_is_found_before_the_start(tmp_path: Path) -> None:
+    file = tmp_path / "advanced.config"
+    file.write_text("[{rabbitmq_shovel, [{shovels, [{hand_over, []}]}]}].", "utf-8")
+    done = run("check-config", str(tmp_path))
+    assert (done.returncode, done.stderr) == (
+        os.EX_CONFIG,
+        "amqp-broker: the static shovel 'hand_over' is invalid: it has no source.\n",
+    )
+
+
 def test_without_an_argument_the_file_of_the_environment_is_checked(tmp_path: Path) -> None:
     done = run("check-config", RABBITMQ_CONFIG_FILE=write(tmp_path, "foo = 1").removesuffix(".conf"))
     assert done.returncode == os.EX_CONFIG

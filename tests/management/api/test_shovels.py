@@ -65,3 +65,12 @@ def test_a_shovel_is_deleted_with_its_parameter() -> None:
     asked.broker.vhosts["/"].parameters.set("shovel", "s", {})
     assert asked.ask("DELETE", "/api/shovels/vhost/%2F/s")[0] == 204
     assert asked.broker.vhosts["/"].parameters.of("shovel") == []
+
+
+def test_a_static_shovel_is_listed_without_a_vhost_and_has_no_page() -> None:
+    static = desk()
+    static.node.shovels = lambda: [ShovelStatus("x", None, "running", {})]  # type: ignore[method-assign]
+    _, [row] = static.get("/api/shovels")
+    assert (row["name"], row["type"], "vhost" in row) == ("x", "static", False)
+    assert static.get("/api/shovels/v") == (200, [])
+    assert static.get("/api/shovels/vhost/v/x")[0] == 404
