@@ -48,7 +48,7 @@ COMPILED = {
     "server": "clock committing flush_cycle transport",
     "session": "session",
     "session/channel": (
-        "acks channel channel_consumer channel_limit confirms delivery_deadlines late_deliveries returning succession"
+        "acks channel channel_consumer channel_limit confirms delivery_deadlines returning succession unacked"
     ),
     "session/connection": "blocking commit_gate heartbeats",
     "session/methods": "basic_publish consuming transactions",

@@ -216,7 +216,7 @@ def _described(vhost: VHost, connection: Connection) -> str:
         for consumer in queue.consumers
         if consumer.connection is connection
     )
-    unacked = sum(len(channel.unacked) for channel in connection.channels.values())
+    unacked = sum(len(channel.unacked.deliveries) for channel in connection.channels.values())
     parts += consumed + ([f"{unacked} unacknowledged messages"] if unacked else [])
     return f"connection {name}{client} is open" + (f", with {', '.join(parts)}" if parts else "")
 

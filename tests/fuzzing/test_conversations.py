@@ -15,9 +15,8 @@ from amqp_broker.amqp import frames as wire
 from amqp_broker.amqp.connection_states import ENDED
 from amqp_broker.amqp.property_shapes import PropertyShapes
 from amqp_broker.broker.broker import Broker
-from amqp_broker.session.channel import channel
-from amqp_broker.session.channel.channel import Channel
 from amqp_broker.session.channel.channel_consumer import ChannelConsumer
+from amqp_broker.session.channel.confirms import Confirms
 from amqp_broker.session.session import Session
 from amqp_broker.session.wire.outbox import Outbox
 from amqp_broker.session.wire.reader import FrameReader
@@ -72,12 +71,12 @@ def never_forget(receive: Callable[[FrameReader, bytes, int], None]) -> Any:
     return wrong
 
 
-def confirm_twice(send_confirms: Callable[[Channel, int, list[int]], None]) -> Any:
-    def wrong(self: Channel, until: int, rejected: list[int]) -> None:
-        confirmed = self.confirmed_count
-        send_confirms(self, until, rejected)
-        self.confirmed_count = confirmed
-        send_confirms(self, until, rejected)
+def confirm_twice(send: Callable[[Confirms, int, list[int]], None]) -> Any:
+    def wrong(self: Confirms, until: int, rejected: list[int]) -> None:
+        confirmed = self._channel.confirmed_count
+        send(self, until, rejected)
+        self._channel.confirmed_count = confirmed
+        send(self, until, rejected)
 
     return wrong
 
@@ -114,7 +113,7 @@ def go_on_after_close(teardown: Callable[[Session], None]) -> Any:
     [
         (FrameReader, "receive", forget_unfinished),
         (FrameReader, "receive", never_forget),
-        (channel, "send_confirms", confirm_twice),
+        (Confirms, "send", confirm_twice),
         (ChannelConsumer, "deliver", stumble),
         (Outbox, "append", send_garbage),
         (Broker, "dismiss", keep_connections),

@@ -23,7 +23,7 @@ def test_a_walk_over_all_deliveries_for_each_ack_is_found(monkeypatch: pytest.Mo
     ack = Channel.ack
 
     def slow(self: Channel, tag: int, multiple: bool) -> None:
-        for unacked in self.unacked:
+        for unacked in self.unacked.deliveries:
             if unacked == tag:
                 break
         ack(self, tag, multiple)

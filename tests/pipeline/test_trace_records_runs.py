@@ -107,7 +107,8 @@ class History:
         if step.action == "expire":
             return publish_bytes(key, body, exchange=exchange, expiration="0" if step.flag else "20")
         # The next tag is of a message that may be delivered in this read; else the broker closes the channel.
-        tags = list(peer.session.channels[1].unacked) or [peer.session.channels[1].last_tag + 1]
+        unacked = peer.session.channels[1].unacked
+        tags = list(unacked.deliveries) or [unacked.last_tag + 1]
         tag = tags[step.number % len(tags)] + (step.number == 7)
         methods: dict[str, base.Frame] = {
             "ack": Basic.Ack(tag, multiple=step.flag),

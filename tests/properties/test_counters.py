@@ -55,7 +55,7 @@ class Clients:
 
     def settle(self, number: int) -> None:
         peer = self.peer(number)
-        unacked = list(peer.session.channels[1].unacked)
+        unacked = list(peer.session.channels[1].unacked.deliveries)
         if unacked:
             tag, multiple = unacked[number % len(unacked)], number % 5 == 0
             peer.send(

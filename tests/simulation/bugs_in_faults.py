@@ -74,9 +74,9 @@ def a_rule_of_one_vhost_touches_another(patch: pytest.MonkeyPatch) -> None:
 def a_lost_ack_is_heard(patch: pytest.MonkeyPatch) -> None:
     def make(effective_acks: Callable[[Channel, list[Any]], list[Any]]) -> Any:
         def wrong(channel: Channel, deliveries: list[Any]) -> list[Any]:
-            unacked = channel.unacked
+            unacked = channel.unacked.deliveries
             effective_acks(channel, deliveries)
-            channel.unacked = unacked
+            channel.unacked.deliveries = unacked
             return deliveries
 
         return wrong
@@ -226,7 +226,7 @@ def change_duplicates(patch: pytest.MonkeyPatch, change: Callable[[ChannelConsum
         def wrong(self: ChannelConsumer, message: Message) -> None:
             deliver_again(self, message)
             if not self.no_ack:
-                change(self, self.channel.last_tag)
+                change(self, self.unacked.last_tag)
 
         return wrong
 
@@ -236,11 +236,10 @@ def change_duplicates(patch: pytest.MonkeyPatch, change: Callable[[ChannelConsum
 @plant
 def a_duplicate_that_is_rejected_comes_back(patch: pytest.MonkeyPatch) -> None:
     def change(consumer: ChannelConsumer, tag: int) -> None:
-        queue, _, position, message = consumer.channel.unacked[tag - 1]
+        queue, _, position, message = consumer.unacked.deliveries[tag - 1]
         queue.unacked_count += 1
-        consumer.channel.unacked[tag] = queue, None, position, message
-        assert consumer.channel.duplicates is not None
-        consumer.channel.duplicates.pop(tag)
+        consumer.unacked.deliveries[tag] = queue, None, position, message
+        consumer.unacked.duplicates.pop(tag)
 
     change_duplicates(patch, change)
 
@@ -255,16 +254,16 @@ def a_duplicate_counts_against_the_prefetch(patch: pytest.MonkeyPatch) -> None:
 
 @plant
 def acks_of_duplicates_are_counted(patch: pytest.MonkeyPatch) -> None:
-    def make(take_duplicates: Callable[[Channel, int, bool], None]) -> Any:
+    def make(settle_duplicates: Callable[[Channel, int, bool], None]) -> Any:
         def wrong(self: Channel, tag: int, multiple: bool) -> None:
-            duplicate = (self.duplicates or {}).get(tag)
-            take_duplicates(self, tag, multiple)
+            duplicate = self.unacked.duplicates.get(tag)
+            settle_duplicates(self, tag, multiple)
             if duplicate is not None:
                 self.count_ack(duplicate[0])
 
         return wrong
 
-    replace(patch, Channel, "_take_duplicates", make)
+    replace(patch, Channel, "_settle_duplicates", make)
 
 
 @plant
@@ -279,13 +278,13 @@ def a_consumer_is_told_that_it_is_cancelled_and_stays(patch: pytest.MonkeyPatch)
 def who_is_cancelled_by_a_delivery_gives_back_what_he_has(patch: pytest.MonkeyPatch) -> None:
     def make(cancel: Callable[[ChannelConsumer], None]) -> Any:
         def wrong(consumer: ChannelConsumer) -> None:
-            channel, is_there = consumer.channel, consumer in consumer.queue.consumers
+            deliveries, is_there = consumer.unacked.deliveries, consumer in consumer.queue.consumers
             cancel(consumer)
             if is_there:
-                held = [(tag, one) for tag, one in channel.unacked.items() if one[1] is consumer]
+                held = [(tag, one) for tag, one in deliveries.items() if one[1] is consumer]
                 for tag, _ in held:
-                    del channel.unacked[tag]
-                channel.settle_rejected(held, requeue=True)
+                    del deliveries[tag]
+                consumer.channel.settle_rejected(held, requeue=True)
 
         return wrong
 

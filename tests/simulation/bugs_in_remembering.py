@@ -17,7 +17,7 @@ from amqp_broker.broker.queues.priority_backlog import PriorityBacklog
 from amqp_broker.broker.queues.queue import Queue
 from amqp_broker.broker.queues.return_counts import ReturnCounts
 from amqp_broker.broker.vhost import VHost
-from amqp_broker.session.channel.channel import Channel
+from amqp_broker.session.channel.confirms import Confirms
 from amqp_broker.session.connection.commit_gate import CommitGate
 from tests.simulation.planting import plant, replace
 
@@ -199,36 +199,36 @@ def a_batch_ends_amid_a_read(patch: pytest.MonkeyPatch) -> None:
 
 @plant
 def confirms_do_not_wait(patch: pytest.MonkeyPatch) -> None:
-    replace(patch, Channel, "confirm_publishes", lambda note: lambda self, is_told: note(self, False))
+    replace(patch, Confirms, "confirm", lambda note: lambda self, is_told: note(self, False))
 
 
 @plant
 def confirms_leave_one_batch_too_early(patch: pytest.MonkeyPatch) -> None:
-    def make(confirm: Callable[[Channel, int], None]) -> Any:
+    def make(confirm: Callable[[Confirms, int], None]) -> Any:
         return lambda self, committed: confirm(self, committed + 1)
 
-    replace(patch, Channel, "confirm_committed", make)
+    replace(patch, Confirms, "on_committed", make)
 
 
 @plant
 def confirms_wait_for_a_batch_with_nothing_in_it(patch: pytest.MonkeyPatch) -> None:
-    def make(note: Callable[[Channel, bool], None]) -> Any:
+    def make(note: Callable[[Confirms, bool], None]) -> Any:
         return lambda self, is_told: note(self, is_told or bool(self.uncommitted))
 
-    replace(patch, Channel, "confirm_publishes", make)
+    replace(patch, Confirms, "confirm", make)
 
 
 @plant
 def confirms_of_what_is_refused_after_a_wait_are_acks(patch: pytest.MonkeyPatch) -> None:
-    def make(confirm: Callable[[Channel, int], None]) -> Any:
-        def wrong(self: Channel, committed: int) -> None:
+    def make(confirm: Callable[[Confirms, int], None]) -> Any:
+        def wrong(self: Confirms, committed: int) -> None:
             for _, _, rejected in self.uncommitted:
                 rejected.clear()
             confirm(self, committed)
 
         return wrong
 
-    replace(patch, Channel, "confirm_committed", make)
+    replace(patch, Confirms, "on_committed", make)
 
 
 @plant

@@ -20,10 +20,10 @@ from amqp_broker.broker.queues.consumer import Consumer
 from amqp_broker.broker.queues.consumer_rotation import ConsumerRotation
 from amqp_broker.broker.queues.queue import Queue
 from amqp_broker.broker.vhost import VHost
-from amqp_broker.session.channel import channel
 from amqp_broker.session.channel.channel import Channel
 from amqp_broker.session.channel.channel_consumer import ChannelConsumer
 from amqp_broker.session.channel.channel_limit import ChannelLimit
+from amqp_broker.session.channel.confirms import Confirms
 from amqp_broker.session.methods.transactions import Transaction
 from amqp_broker.session.session import Session
 from tests.simulation.planting import plant, replace
@@ -61,10 +61,10 @@ def new_messages_overtake_those_that_came_back(patch: pytest.MonkeyPatch) -> Non
 @plant
 def a_closed_channel_loses_what_it_held(patch: pytest.MonkeyPatch) -> None:
     def take_unacked(self: Channel) -> list[tuple[int, Delivery]]:
-        for queue, _, position, message in self.unacked.values():
+        for queue, _, position, message in self.unacked.deliveries.values():
             queue.unacked_count -= 1
             queue.forget(position, message)
-        self.unacked.clear()
+        self.unacked.deliveries.clear()
         return []
 
     patch.setattr(Channel, "take_unacked", take_unacked)
@@ -80,7 +80,8 @@ def a_rollback_brings_tags_back_in_any_order(patch: pytest.MonkeyPatch) -> None:
     def make(roll_back: Callable[[Transaction, Channel], None]) -> Any:
         def wrong(self: Transaction, channel: Channel) -> None:
             roll_back(self, channel)
-            channel.unacked = dict(reversed(channel.unacked.items()))
+            unacked = channel.unacked
+            unacked.deliveries = dict(reversed(unacked.deliveries.items()))
 
         return wrong
 
@@ -89,27 +90,28 @@ def a_rollback_brings_tags_back_in_any_order(patch: pytest.MonkeyPatch) -> None:
 
 @plant
 def confirms_are_always_for_one(patch: pytest.MonkeyPatch) -> None:
-    def send_confirms(self: Channel, until: int, rejected: list[int]) -> None:
-        if until > self.confirmed_count:
-            self.session.outbox.append(wire.ack_frame(self.number, until, False))
-        self.confirmed_count = until
+    def send(self: Confirms, until: int, rejected: list[int]) -> None:
+        channel = self._channel
+        if until > channel.confirmed_count:
+            channel.session.outbox.append(wire.ack_frame(channel.number, until, False))
+        channel.confirmed_count = until
 
-    patch.setattr(channel, "send_confirms", send_confirms)
+    patch.setattr(Confirms, "send", send)
 
 
 @plant
 def confirms_are_sent_twice(patch: pytest.MonkeyPatch) -> None:
-    def make(send_confirms: Callable[[Channel, int, list[int]], None]) -> Any:
-        def wrong(self: Channel, until: int, rejected: list[int]) -> None:
-            confirmed = self.confirmed_count
-            send_confirms(self, until, rejected)
+    def make(send: Callable[[Confirms, int, list[int]], None]) -> Any:
+        def wrong(self: Confirms, until: int, rejected: list[int]) -> None:
+            confirmed = self._channel.confirmed_count
+            send(self, until, rejected)
             if until % 7 == 3:
-                self.confirmed_count = confirmed
-                send_confirms(self, until, rejected)
+                self._channel.confirmed_count = confirmed
+                send(self, until, rejected)
 
         return wrong
 
-    replace(patch, channel, "send_confirms", make)
+    replace(patch, Confirms, "send", make)
 
 
 @plant

@@ -129,13 +129,13 @@ def check_channel(channel: Channel, model: ChannelModel, client: Client, unacked
     if due:
         raise Broken(f"{where}: {due} are not confirmed")
     demand(not model.returns, f"{where}: {model.returns} were not returned")
-    held = {tag: number_of(delivery[3]) for tag, delivery in channel.unacked.items()}
+    held = {tag: number_of(delivery[3]) for tag, delivery in channel.unacked.deliveries.items()}
     demand(list(held) == sorted(held), f"{where}: tags are out of order")
-    duplicates = channel.duplicates or {}
+    duplicates = channel.unacked.duplicates
     held |= {tag: number_of(message) for tag, (_, message) in duplicates.items()}
     if held != {tag: held.copy.message.number for tag, held in model.held.items()}:
         raise Broken(f"{where} holds {held}")
-    deliveries = list(channel.unacked.items())
+    deliveries = list(channel.unacked.deliveries.items())
     if channel.transaction is not None:
         deliveries += channel.transaction.acks
         deliveries += [one for _, rejected in channel.transaction.rejects for one in rejected]
@@ -156,8 +156,8 @@ def check_channel(channel: Channel, model: ChannelModel, client: Client, unacked
         demand(consumer.prefetch == expected.prefetch, f"{where}: {tag} has the prefetch {consumer.prefetch}")
         demand(not expected.prefetch or in_flight <= expected.prefetch, f"{where}: {tag} has more than its prefetch")
         demand(consumer in consumer.queue.consumers, f"{where}: {tag} is no consumer of its queue")
-    late_count = sum(not late.consumer.no_ack for late in model.late)
-    demand(channel.late_count == late_count, f"{where} waits for {channel.late_count} that are late, not {late_count}")
+    late_count, reserved_count = sum(not late.consumer.no_ack for late in model.late), channel.unacked.reserved_count
+    demand(reserved_count == late_count, f"{where} waits for {reserved_count} that are late, not {late_count}")
     if model.prefetch_total:
         count = None if channel.limit is None else channel.limit.count
         demand(count == model.in_flight, f"{where} counts {count} in flight, not {model.in_flight}")

@@ -5,8 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Iterable, Iterator
-from operator import itemgetter
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from amqp_broker.broker.clients.channel_counts import ChannelCounts
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from amqp_broker.broker.queues.queue import Queue
     from amqp_broker.broker.routing.route import Route
     from amqp_broker.broker.vhost import VHost
+    from amqp_broker.session.channel.unacked import Unacked
 
 
 # With fewer cancelled consumers, do not check which have settled everything.
@@ -40,10 +40,7 @@ class ClientChannel:
     count when another route follows (`take_route`), or when counts are collected.
     """
 
-    # By delivery tag, in ascending order.
-    unacked: dict[int, Delivery]
-    # No unacked delivery has this tag or a lower one.
-    settled_until: int
+    unacked: Unacked
 
     def __init__(self, vhost: VHost, number: int) -> None:
         self.vhost = vhost
@@ -66,15 +63,6 @@ class ClientChannel:
         self.exchange_marks: deque[tuple[int, tuple[PublishCounts, ...]]] = deque()
         self.counts = ChannelCounts(vhost)
         self.publisher = Publisher()
-
-    def put_back(self, deliveries: Iterable[tuple[int, Delivery]]) -> None:
-        """Make settled deliveries unacked again, under their tags."""
-        in_order = sorted([*self.unacked.items(), *deliveries], key=itemgetter(0))
-        # The dict stays the same: their deadlines refer to it.
-        self.unacked.clear()
-        self.unacked.update(in_order)
-        if in_order:
-            self.settled_until = min(self.settled_until, in_order[0][0] - 1)
 
     # State
 
@@ -183,7 +171,8 @@ class ClientChannel:
     def count_confirms(self, until: int, rejected: list[int]) -> None:
         """Count the confirms up to a publish number, for the exchanges that the messages were published to.
 
-        `rejected` has the publish numbers of rejected messages in ascending order; they are not counted.
+        That number becomes `confirmed_count`. `rejected` has the publish numbers of rejected messages in ascending
+        order; they are not counted.
         """
         start, marks = self.confirmed_count, self.exchange_marks
         while start < until:
@@ -196,6 +185,7 @@ class ClientChannel:
             for counts in publish_counts:
                 counts.confirm += count
             start = end
+        self.confirmed_count = until
 
     def count_ack(self, queue: Queue) -> None:
         """Count an ack of a message from basic.get."""

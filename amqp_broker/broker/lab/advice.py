@@ -365,7 +365,7 @@ class Advisor:
 
     def _check_unacked(self, channel: ClientChannel) -> None:
         """Check for deliveries that grow for a minute without one being settled."""
-        unacked = channel.unacked
+        unacked = channel.unacked.deliveries
         if len(unacked) < UNACKED_MIN:
             seen = self._channels.get(channel)
             if seen is not None:

@@ -143,5 +143,5 @@ def effective_acks(channel: Channel, deliveries: Collection[tuple[int, Delivery]
         rules = [] if queue.is_deleted else injector.hits_of_ack(channel.session, message, queue)
         (dropped if rules else effective).append((tag, delivery))
     if dropped:
-        channel.put_back(dropped)
+        channel.unacked.put_back(dropped)
     return effective

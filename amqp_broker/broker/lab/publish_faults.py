@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from amqp_broker.amqp import frames as wire
 from amqp_broker.broker.lab.fault_rules import CONFIRM, PUBLISH
-from amqp_broker.broker.lab.withheld_confirms import WithheldConfirms
 
 if TYPE_CHECKING:
     from amqp_broker.amqp import fields
@@ -63,25 +62,19 @@ def discards(rules: Sequence[Rule]) -> bool:
 
 
 def after_publish(channel: Channel, rules: Sequence[Rule]) -> None:
-    """Act on the confirm of the message with number `publish_count`, which has been routed.
+    """Act on the confirm of the last message, which has been routed.
 
     Raise what ends the channel or the connection.
     """
-    number, withheld = channel.publish_count, channel.withheld
-    if channel.is_confirming:
+    confirms = channel.confirms
+    if confirms is not None:
         is_nacked = any(rule.action == "confirm_nack" for rule in rules)
         is_dropped = any(rule.action == "confirm_drop" or rule.on == CONFIRM for rule in rules)
         delay_ms = max((rule.delay_ms for rule in rules if rule.action == "confirm_delay"), default=0)
         if is_dropped or delay_ms:
-            if withheld is None:
-                withheld = channel.withheld = WithheldConfirms()
-            if number in channel.rejected[-1:]:
-                # A queue refused the message, so the late confirm is a nack.
-                channel.rejected.pop()
-                is_nacked = True
-            withheld.add(number, None if is_dropped else delay_ms, is_nacked, channel.publish_counts)
-        elif is_nacked and number not in channel.rejected[-1:]:
-            channel.rejected.append(number)
+            confirms.withhold(None if is_dropped else delay_ms, is_nacked)
+        elif is_nacked:
+            confirms.reject()
     for rule in rules:
         if rule.on == CONFIRM:
             channel.session.faults.raise_for(rule)

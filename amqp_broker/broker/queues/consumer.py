@@ -54,8 +54,6 @@ class Consumer:
         "is_exclusive",
         "is_full",
         "is_taking",
-        "late_count",
-        "late_tags",
         "limit",
         "no_ack",
         "number",
@@ -64,8 +62,10 @@ class Consumer:
         "queue",
         "redelivered",
         "refused",
+        "reserved_count",
         "sequence",
         "tag",
+        "timed_out_tags",
         "timeout_ms",
     )
 
@@ -74,7 +74,7 @@ class Consumer:
         # Its own time to settle a delivery; None for that of the queue.
         self.timeout_ms: int | None = None
         # Deliveries that have timed out and are not settled yet: until they are, the consumer gets nothing.
-        self.late_tags: set[int] | None = None
+        self.timed_out_tags: set[int] | None = None
         self.limit: ChannelLimit | None = None
         self.queue = queue
         self.tag = attributes.tag
@@ -89,7 +89,7 @@ class Consumer:
         self.sequence = 0
         self.in_flight = 0
         # Part of `in_flight`: deliveries that a fault rule still holds back.
-        self.late_count = 0
+        self.reserved_count = 0
         self.is_taking = False
         self.is_full = False
         # Totals since the subscription. `counts` are the counters that they are added to; `_collected_*` is what has
@@ -142,7 +142,7 @@ class Consumer:
     @property
     def acked(self) -> int:
         """Number of deliveries that were acknowledged: those settled, without the rejected ones."""
-        return 0 if self.no_ack else self.delivered - (self.in_flight - self.late_count) - self.refused
+        return 0 if self.no_ack else self.delivered - (self.in_flight - self.reserved_count) - self.refused
 
     @property
     def is_active(self) -> bool:

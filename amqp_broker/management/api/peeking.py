@@ -155,7 +155,7 @@ def _counted(messages: Iterator[tuple[Message, bool, int]]) -> Iterator[Seen]:
 def _unacked(vhost: VHost, queue: Queue) -> Iterator[Seen]:
     for connection in vhost.connections:
         for number, channel in connection.channels.items():
-            for tag, (source, consumer, _, message) in channel.unacked.items():
+            for tag, (source, consumer, _, message) in channel.unacked.deliveries.items():
                 if source is queue:
                     yield (
                         message,

@@ -1,4 +1,4 @@
 """A channel and its parts: `channel.py` publishes and settles.
 
-`confirms.py` sends the acks of publishes, `channel_consumer.py` deliveries.
+`unacked.py` has the deliveries that the client has to settle, `confirms.py` the publishes that are to be confirmed.
 """

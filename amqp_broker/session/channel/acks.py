@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import takewhile
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
@@ -11,11 +10,8 @@ from amqp_broker.session.channel.returning import by_consumer, portions, settled
 if TYPE_CHECKING:
     from amqp_broker.broker.scheduling.portions import Steps
     from amqp_broker.session.channel.channel import Channel
-    from amqp_broker.session.channel.returning import Taken
+    from amqp_broker.session.channel.unacked import Taken
 
-# Tags that are looked up one by one, although they may be settled. The dict is slow to walk from the front: it keeps
-# the places of those that were removed.
-LOOKED_UP_MAX: Final = 1024
 # Acks that count as one piece of work (`Session.spend`).
 ACKS_OF_WORK: Final = 4
 # The work of an ack among many that are done in portions.
@@ -31,15 +27,15 @@ def ack_up_to(channel: Channel, tag: int) -> bool:
     """
     unacked = channel.unacked
     if (
-        (tag and tag not in unacked)
+        (tag and tag not in unacked.deliveries)
         or channel.transaction is not None
-        or channel.duplicates is not None
+        or unacked.duplicates
         or channel.prefetch_total
         or channel.vhost.trace is not None
         or channel.session.broker.faults.on_ack
     ):
         return False
-    taken = take_up_to(channel, tag)
+    taken = unacked.take_up_to(tag)
     if len(taken) > ACKED_MAX:
         channel.session.work(_acking(channel, taken))
     else:
@@ -88,31 +84,3 @@ def _ack_all(channel: Channel, deliveries: Taken) -> None:
     if len(freed) > freed_before + 1:
         # Consumers take again in the order in which RabbitMQ settles their messages (returning.py).
         freed[freed_before:] = sorted(freed[freed_before:], key=attrgetter("tag"))
-
-
-def take_all(channel: Channel) -> Taken:
-    """Take all unacked deliveries, and return them with their tags."""
-    # Not a copy: the garbage collector would walk over a young dict of many deliveries twice.
-    taken, channel.unacked = channel.unacked, {}
-    if channel.deadlines is not None:
-        channel.deadlines.unacked = channel.unacked
-    return taken.items()
-
-
-def take_up_to(channel: Channel, tag: int) -> Taken:
-    """Take the unacked deliveries up to a tag (0: all), and return them with their tags."""
-    unacked = channel.unacked
-    if unacked and (tag == 0 or next(reversed(unacked)) <= tag):
-        channel.settled_until = max(channel.settled_until, tag)
-        return take_all(channel)
-    return [(other, unacked.pop(other)) for other in _tags_up_to(channel, tag)]
-
-
-def _tags_up_to(channel: Channel, tag: int) -> list[int]:
-    """Return the unacked tags up to one, which the caller removes."""
-    unacked = channel.unacked
-    first = channel.settled_until + 1
-    channel.settled_until = max(channel.settled_until, tag)
-    if tag - first <= LOOKED_UP_MAX + 2 * len(unacked):
-        return [other for other in range(first, tag + 1) if other in unacked]
-    return list(takewhile(tag.__ge__, unacked))

@@ -1,10 +1,10 @@
-"""A channel: unacked deliveries by delivery tag, and unconfirmed publishes by publish number."""
+"""A channel: it publishes, and settles deliveries."""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final
 
 from amqp_broker.amqp.errors import PreconditionFailed
 from amqp_broker.amqp.message import Message
@@ -12,54 +12,33 @@ from amqp_broker.broker.clients.client_channel import ClientChannel
 from amqp_broker.broker.lab import delivery_faults
 from amqp_broker.broker.observe.recorder import Recorder
 from amqp_broker.broker.scheduling.portions import finished
-from amqp_broker.session.channel.acks import ack_up_to, acking_by_consumer, take_all, take_up_to
+from amqp_broker.session.channel.acks import ack_up_to, acking_by_consumer
 from amqp_broker.session.channel.channel_limit import ChannelLimit
-from amqp_broker.session.channel.confirms import send_confirms
-from amqp_broker.session.channel.late_deliveries import settle_late
 from amqp_broker.session.channel.returning import REJECT_WORK, SETTLED_MAX, coming_back, give_up, requeue_all, settling
+from amqp_broker.session.channel.unacked import Unacked
 
 if TYPE_CHECKING:
     from amqp_broker.amqp.content import ContentAssembly
     from amqp_broker.amqp.property_list import Traits
     from amqp_broker.broker.clients.client_channel import Delivery
     from amqp_broker.broker.clients.client_connection import Connection
-    from amqp_broker.broker.lab.withheld_confirms import WithheldConfirms
     from amqp_broker.broker.queues.consumer import Consumer
     from amqp_broker.broker.queues.queue import Queue
     from amqp_broker.broker.queues.reply import ReplyQueue
     from amqp_broker.broker.routing.route import Route
-    from amqp_broker.session.channel.delivery_deadlines import DeliveryDeadlines
-    from amqp_broker.session.channel.returning import Taken
+    from amqp_broker.session.channel.confirms import Confirms
+    from amqp_broker.session.channel.unacked import Taken
     from amqp_broker.session.methods.transactions import Transaction
     from amqp_broker.session.session import Session
 
-# Queue and message of a duplicate.
-Duplicate: TypeAlias = "tuple[Queue, Message]"
 # Octets of a delivery that count as another one.
 DELIVERED_BYTES: Final = 4096
 
-# `Channel.mode`: at most one of confirms and transactions can be selected.
-PLAIN: Final = 0
-CONFIRMING: Final = 1
-TRANSACTIONAL: Final = 2
-
 
 class Channel(ClientChannel):
-    """An open channel of a session.
-
-    `unacked` maps delivery tags, in ascending order, to deliveries.
-    """
+    """An open channel of a session. It has `confirms` after confirm.select, or a `transaction` after tx.select."""
 
     # Rare attributes have their defaults in the class: an object with 30 attributes of its own is slower.
-    # Confirms that a fault withholds, and the number of deliveries that a fault delays; these count as unacked.
-    withheld: WithheldConfirms | None = None
-    late_count = 0
-    # Unacked duplicates that a fault has delivered, by tag: settling one changes no queue.
-    duplicates: dict[int, Duplicate] | None = None
-    # The consumers of deliveries that have timed out and are not settled, by tag; these are among the duplicates, too.
-    timed_out: dict[int, Consumer] | None = None
-    # The deadlines of deliveries whose queue or consumer has a timeout of its own.
-    deadlines: DeliveryDeadlines | None = None
     # Queue that direct replies come through, from the first consumer of them on.
     reply_queue: ReplyQueue | None = None
     # Number of its subscriptions so far.
@@ -73,24 +52,11 @@ class Channel(ClientChannel):
         self.prefetch = session.broker.settings.default_consumer_prefetch
         self.session = session
         self.gate = session.gate
+        self.unacked = Unacked()
+        # A publish whose content is incomplete.
         self.assembly: ContentAssembly | None = None
         self.last_queue = ""
-
-        self.last_tag = 0
-        # Pairs of a time and the last tag at that time, for the consumer timeout.
-        self.tag_marks: deque[tuple[int, int]] = deque()
-        self.unacked: dict[int, Delivery] = {}
-        self.settled_until = 0
-
-        self.mode = PLAIN
-        # Last publish number that is confirmed, or whose confirm waits for a commit of the journal.
-        self.scheduled_count = 0
-        # Publish numbers of this read that a queue has refused.
-        self.rejected: list[int] = []
-        # Confirms that wait for a commit: the batch, the last publish number, and the numbers that a queue has refused.
-        self.uncommitted: deque[tuple[int, int, list[int]]] = deque()
-        # Unconfirmed messages by publish number; kept only for a trace.
-        self.traced: dict[int, Message] = {}
+        self.confirms: Confirms | None = None
         self.transaction: Transaction | None = None
 
     # Publishing
@@ -111,8 +77,9 @@ class Channel(ClientChannel):
             route.push(message, traits.expiration_ms)
             if not route.is_narrow:
                 self.spend(len(route.queues), content)
-        if self.mode and self.publish_count == self.scheduled_count:
-            self.gate.confirming.append(self)
+        confirms = self.confirms
+        if confirms is not None and self.publish_count == confirms.scheduled_count:
+            self.gate.confirming.append(confirms)
         self.publish_count += 1
 
     def spend(self, queues: int, content: bytes) -> None:
@@ -128,44 +95,22 @@ class Channel(ClientChannel):
         route.push(message, traits.expiration_ms)
         if not route.is_narrow:
             self.spend(len(route.queues), content)
-        if self.mode and self.publish_count == self.scheduled_count:
-            self.gate.confirming.append(self)
-        number = self.publish_count = self.publish_count + 1
-        if self.mode == CONFIRMING and message.is_recorded:
-            self.traced[number] = message
+        self.count_publish()
+        if self.confirms is not None and message.is_recorded:
+            self.confirms.traced[self.publish_count] = message
 
     def count_publish(self) -> None:
         """Give the current message the next publish number. Its confirm is due after the read."""
-        if self.mode and self.publish_count == self.scheduled_count:
-            self.gate.confirming.append(self)
+        confirms = self.confirms
+        if confirms is not None and self.publish_count == confirms.scheduled_count:
+            self.gate.confirming.append(confirms)
         self.publish_count += 1
-
-    def confirm_publishes(self, is_journaled: bool) -> None:
-        """Confirm the publishes of this read now, or (`is_journaled`) after the commit that contains them."""
-        rejected, self.rejected = self.rejected, []
-        self.scheduled_count = self.publish_count
-        if is_journaled or self.uncommitted:
-            # A publish that the journal does not contain waits for the publishes before it, but for no later batch,
-            # which may be empty and would never be committed.
-            batch = self.session.broker.journal.batch if is_journaled else self.uncommitted[-1][0]
-            self.uncommitted.append((batch, self.publish_count, rejected))
-        else:
-            send_confirms(self, self.publish_count, rejected)
-
-    def confirm_committed(self, committed: int) -> None:
-        """Confirm what waited for a batch of the journal up to `committed`."""
-        uncommitted, until, rejected = self.uncommitted, 0, []
-        while uncommitted and uncommitted[0][0] <= committed:
-            _, until, more = uncommitted.popleft()
-            rejected += more
-        if until:
-            send_confirms(self, until, rejected)
 
     # Settling
 
     def ack(self, tag: int, multiple: bool) -> None:
         """Settle as acked (basic.ack). Raise PreconditionFailed for a tag that is not unacked."""
-        if multiple or self.mode == TRANSACTIONAL:
+        if multiple or self.transaction is not None:
             if multiple and ack_up_to(self, tag):
                 return
             deliveries = self._take(tag, multiple)
@@ -176,9 +121,9 @@ class Channel(ClientChannel):
                 deliveries = delivery_faults.effective_acks(self, deliveries)
             self.session.work(acking_by_consumer(self, deliveries))
             return
-        delivery = self.unacked.pop(tag, None)
+        delivery = self.unacked.deliveries.pop(tag, None)
         if delivery is None:
-            self._take_duplicates(tag, False)
+            self._settle_duplicates(tag, False)
             return
         queue, consumer, position, message = delivery
         if queue.has_extras:
@@ -285,39 +230,28 @@ class Channel(ClientChannel):
         self.session.freed_consumers.append(consumer)
 
     def _take(self, tag: int, multiple: bool) -> Taken:
-        """Remove a tag, or with `multiple` all up to it (0: all), from `unacked`, and return the deliveries."""
+        """Take the delivery with a tag, or with `multiple` all up to it (0: all). Settle duplicates among them."""
         unacked = self.unacked
-        if self.duplicates is not None or (tag not in unacked and not (multiple and tag == 0)):
-            self._take_duplicates(tag, multiple)
-        if not multiple:
-            return [(tag, unacked.pop(tag))] if tag in unacked else []
-        return take_up_to(self, tag)
-
-    def add_duplicate(self, tag: int, queue: Queue, message: Message) -> None:
-        """Remember a duplicate that a fault has delivered under this tag."""
-        if self.duplicates is None:
-            self.duplicates = {}
-        self.duplicates[tag] = queue, message
-
-    def _take_duplicates(self, tag: int, multiple: bool) -> None:
-        """Take a duplicate, or with `multiple` all up to a tag. Raise PreconditionFailed where the tag is unknown."""
-        duplicates = self.duplicates or {}
-        if tag not in duplicates and tag not in self.unacked and not (multiple and tag == 0):
-            raise PreconditionFailed(f"unknown delivery tag {tag}")
+        if unacked.duplicates or (tag not in unacked.deliveries and not (multiple and tag == 0)):
+            self._settle_duplicates(tag, multiple)
         if multiple:
-            tags = [other for other in duplicates if tag == 0 or other <= tag]
-        else:
-            tags = [tag] if tag in duplicates else []
-        taken = {other: duplicates.pop(other) for other in tags}
+            return unacked.take_up_to(tag)
+        return [(tag, unacked.deliveries.pop(tag))] if tag in unacked.deliveries else []
+
+    def _settle_duplicates(self, tag: int, multiple: bool) -> None:
+        """Settle the duplicate with a tag, or with `multiple` all up to it. Raise PreconditionFailed if unknown."""
+        unacked = self.unacked
+        if tag not in unacked.duplicates and tag not in unacked.deliveries and not (multiple and tag == 0):
+            raise PreconditionFailed(f"unknown delivery tag {tag}")
+        taken = unacked.take_duplicates(tag, multiple)
         if self.transaction is not None:
             self.transaction.duplicates.update(taken)
         else:
             self.release_duplicates(taken)
 
     def release_duplicates(self, tags: Iterable[int]) -> None:
-        """Stop counting duplicates and late deliveries that the client has settled."""
-        if self.timed_out:
-            settle_late(self, tags)
+        """Free the consumers whose deliveries had timed out, now that the client has settled these tags."""
+        self.session.freed_consumers.extend(self.unacked.settle_timed_out(tags))
 
     def limit_total(self, prefetch: int) -> None:
         """Limit the unacked deliveries of the whole channel (basic.qos, global); 0 lifts the limit."""
@@ -326,8 +260,7 @@ class Channel(ClientChannel):
         if prefetch and limit is not None:
             limit.change_total(prefetch)
         elif prefetch:
-            unsettled = len(self.unacked) + len(self.duplicates or ()) + self.late_count
-            self.limit = ChannelLimit(self, prefetch, unsettled)
+            self.limit = ChannelLimit(self, prefetch, self.unacked.count + self.unacked.reserved_count)
         elif limit is not None:
             self.limit = None
             limit.end()
@@ -371,12 +304,12 @@ class Channel(ClientChannel):
 
     def deliveries(self) -> list[Delivery]:
         settled = [] if self.transaction is None else self.transaction.settled()
-        return [*self.unacked.values(), *[delivery for _, delivery in settled]]
+        return [*self.unacked.deliveries.values(), *[delivery for _, delivery in settled]]
 
     def unacked_messages(self) -> Iterator[tuple[Queue, Message]]:
         for queue, _, position, message in self.deliveries():
             yield queue, queue.as_kept(message, position)
-        yield from (self.duplicates or {}).values()
+        yield from self.unacked.duplicates.values()
         if self.transaction is not None:
             yield from self.transaction.duplicates.values()
 
@@ -386,20 +319,23 @@ class Channel(ClientChannel):
 
     @property
     def is_confirming(self) -> bool:
-        return self.mode == CONFIRMING
+        return self.confirms is not None
 
     @property
     def is_transactional(self) -> bool:
-        return self.mode == TRANSACTIONAL
+        return self.transaction is not None
 
     @property
     def messages_unacknowledged(self) -> int:
-        return len(self.unacked) + len(self.duplicates or ()) + self.acks_uncommitted
+        return self.unacked.count + self.acks_uncommitted
 
     @property
     def messages_unconfirmed(self) -> int:
-        withheld = 0 if self.withheld is None else self.withheld.passed_count
-        return self.publish_count - self.confirmed_count + withheld if self.is_confirming else 0
+        confirms = self.confirms
+        if confirms is None:
+            return 0
+        withheld = 0 if confirms.withheld is None else confirms.withheld.passed_count
+        return self.publish_count - self.confirmed_count + withheld
 
     @property
     def messages_uncommitted(self) -> int:
@@ -413,8 +349,8 @@ class Channel(ClientChannel):
 
     def close(self) -> None:
         """Close the channel while its connection stays open."""
-        # No confirm leaves for a closed channel.
-        self.uncommitted.clear()
+        if self.confirms is not None:
+            self.confirms.discard()
         self.remove_consumers()
         broker = self.session.broker
         broker.do_in_portions(coming_back(broker, [self.take_unacked()]))
@@ -429,13 +365,11 @@ class Channel(ClientChannel):
         self.session.broker.advice.on_channel_ended(self)
         self.session.broker.counters.channels_closed += 1
         self.session.broker.events.channel_closed(self.session, self.number)
+        # They refer to the channel, which is to be freed at once.
+        self.confirms = None
 
     def take_unacked(self) -> Taken:
         """Take all unacked deliveries: the channel is lost."""
         if self.transaction is not None:
             self.transaction.roll_back(self)
-        if self.deadlines is not None:
-            self.deadlines.stop()
-        taken = take_all(self)
-        self.duplicates = None
-        return taken
+        return self.unacked.end()

@@ -22,12 +22,23 @@ if TYPE_CHECKING:
 class ChannelConsumer(Consumer):
     """A consumer of a channel. It delivers by appending to its session's outbox."""
 
-    __slots__ = ("channel", "frame_max", "outbox", "plain_bytes_max", "prefix", "prefixes", "session", "suffix")
+    __slots__ = (
+        "channel",
+        "frame_max",
+        "outbox",
+        "plain_bytes_max",
+        "prefix",
+        "prefixes",
+        "session",
+        "suffix",
+        "unacked",
+    )
 
     def __init__(self, channel: Channel, queue: Queue, attributes: ConsumerAttributes) -> None:
         super().__init__(channel.session, queue, attributes)
         self.channel = channel
         self.session: Session = channel.session
+        self.unacked = channel.unacked
         self.outbox = channel.session.outbox
         self.number = channel.number
         self.sequence = channel.subscription_count = channel.subscription_count + 1
@@ -41,13 +52,13 @@ class ChannelConsumer(Consumer):
         self.suffix = self.prefix = b""
 
     def can_take(self) -> bool:
-        if self.session.is_backpressured or self.late_tags or self.channel.consumers.get(self.tag) is not self:
+        if self.session.is_backpressured or self.timed_out_tags or self.channel.consumers.get(self.tag) is not self:
             return False
         return self.has_room
 
     def deliver(self, message: Message, position: int, redelivered: bool) -> None:
-        channel = self.channel
-        tag = channel.last_tag = channel.last_tag + 1
+        unacked = self.unacked
+        tag = unacked.last_tag = unacked.last_tag + 1
         self.delivered += 1
         if redelivered:
             self.redelivered += 1
@@ -69,7 +80,7 @@ class ChannelConsumer(Consumer):
             if queue.has_extras:
                 queue.forget(position, message)
             return
-        channel.unacked[tag] = (queue, self, position, message)
+        unacked.deliveries[tag] = (queue, self, position, message)
         queue.unacked_count += 1
         in_flight = self.in_flight = self.in_flight + 1
         if in_flight == self.prefetch:
@@ -80,18 +91,18 @@ class ChannelConsumer(Consumer):
     def reserve(self) -> None:
         if self.no_ack:
             return
-        self.late_count += 1
+        self.reserved_count += 1
         self.in_flight += 1
         self.is_full = self.in_flight == self.prefetch
-        self.channel.late_count += 1
+        self.unacked.reserved_count += 1
         if self.limit is not None:
             self.limit.enter()
 
     def deliver_reserved(self, message: Message, position: int, redelivered: bool) -> None:
         if not self.no_ack:
-            self.late_count -= 1
+            self.reserved_count -= 1
             self.in_flight -= 1
-            self.channel.late_count -= 1
+            self.unacked.reserved_count -= 1
             limit = self.channel.limit
             if limit is not None and self.queue.takes_global_prefetch:
                 limit.count -= 1
@@ -100,21 +111,21 @@ class ChannelConsumer(Consumer):
     def release(self) -> None:
         if self.no_ack:
             return
-        self.late_count -= 1
+        self.reserved_count -= 1
         self.in_flight -= 1
-        self.channel.late_count -= 1
+        self.unacked.reserved_count -= 1
         limit = self.channel.limit
         if limit is not None and self.queue.takes_global_prefetch:
             limit.leave(1)
 
     def deliver_again(self, message: Message) -> None:
-        channel = self.channel
-        tag = channel.last_tag = channel.last_tag + 1
+        unacked = self.unacked
+        tag = unacked.last_tag = unacked.last_tag + 1
         suffix = message.address.suffix_redelivered
         content = message.content_for(self.number, self.frame_max)
         self.outbox.append(wire.deliver_prefix(self.number, self.tag, len(suffix)), pack_tag(tag), suffix, content)
         if not self.no_ack:
-            channel.add_duplicate(tag, self.queue, message)
+            unacked.duplicates[tag] = self.queue, message
 
     def _content_of(self, message: Message) -> bytes:
         """Return the content of a message from another channel, or of a large one."""
@@ -150,7 +161,7 @@ class TimedConsumer(ChannelConsumer):
     def deliver(self, message: Message, position: int, redelivered: bool) -> None:
         super().deliver(message, position, redelivered)
         if self.timeout_ms and not self.no_ack:
-            delivery_deadlines.set_deadline(self.channel, self.channel.last_tag, self.timeout_ms)
+            delivery_deadlines.set_deadline(self.channel, self.unacked.last_tag, self.timeout_ms)
 
 
 class ReplyConsumer(ChannelConsumer):
@@ -161,7 +172,7 @@ class ReplyConsumer(ChannelConsumer):
     def deliver(self, message: Message, position: int, redelivered: bool) -> None:
         super().deliver(as_sent(self.session.broker, message), position, redelivered)
         if not self.session.broker.profile.reply_tags_count:
-            self.channel.last_tag -= 1
+            self.unacked.last_tag -= 1
 
 
 class NotingConsumer(TimedConsumer):
@@ -173,4 +184,4 @@ class NotingConsumer(TimedConsumer):
         super().deliver(as_sent(self.session.broker, message), position, redelivered)
         if not self.no_ack:
             # It may return to its queue, without the time.
-            self.channel.unacked[self.channel.last_tag] = (self.queue, self, position, message)
+            self.unacked.deliveries[self.unacked.last_tag] = (self.queue, self, position, message)

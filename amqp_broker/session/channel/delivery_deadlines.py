@@ -30,7 +30,7 @@ class DeliveryDeadlines:
     steps in which it looks for what is due.
     """
 
-    __slots__ = ("_aside", "_heap", "_on_due", "_sweep_at", "_timer", "_timers", "_uncommitted", "_work", "unacked")
+    __slots__ = ("_aside", "_heap", "_on_due", "_sweep_at", "_timer", "_timers", "_unacked", "_uncommitted", "_work")
 
     def __init__(
         self,
@@ -41,7 +41,7 @@ class DeliveryDeadlines:
         work: Callable[[Steps[None]], object] = finished,
     ) -> None:
         self._timers = timers
-        self.unacked: Container[int] = unacked
+        self._unacked: Container[int] = unacked
         self._on_due = on_due
         self._uncommitted = uncommitted
         self._work: Callable[[Steps[None]], object] = work
@@ -59,7 +59,7 @@ class DeliveryDeadlines:
         """Set the deadline of a delivery."""
         if len(self) >= self._sweep_at:
             uncommitted = set(self._uncommitted())
-            self._heap = [one for one in self._heap if one[1] in self.unacked or one[1] in uncommitted]
+            self._heap = [one for one in self._heap if one[1] in self._unacked or one[1] in uncommitted]
             heapq.heapify(self._heap)
             self._aside = [one for one in self._aside if one[1] in uncommitted]
             self._sweep_at = max(SWEEP_MIN, 2 * len(self))
@@ -81,9 +81,9 @@ class DeliveryDeadlines:
     def _checking(self, now: int) -> Steps[None]:
         due: list[int] = []
         settled: list[tuple[int, int]] = []
-        while (heap := self._heap) and (heap[0][0] <= now or heap[0][1] not in self.unacked):
+        while (heap := self._heap) and (heap[0][0] <= now or heap[0][1] not in self._unacked):
             one = heapq.heappop(heap)
-            if one[1] in self.unacked:
+            if one[1] in self._unacked:
                 due.append(one[1])
             else:
                 settled.append(one)
@@ -92,7 +92,7 @@ class DeliveryDeadlines:
         if settled and (uncommitted := set(self._uncommitted())):
             self._aside += [one for one in settled if one[1] in uncommitted]
         self._wake()
-        due = [tag for tag in due if tag in self.unacked]
+        due = [tag for tag in due if tag in self._unacked]
         if due:
             self._on_due(due)
 
@@ -125,13 +125,14 @@ def set_deadline(channel: Channel, tag: int, timeout_ms: int) -> None:
     session, broker = channel.session, channel.session.broker
     timeouts = session.ack_timeouts
     assert timeouts is not None, "a session watches its deliveries from its opening on"
-    if channel.deadlines is None:
+    unacked = channel.unacked
+    if unacked.deadlines is None:
         on_due = partial(timeouts.time_out, channel)
-        channel.deadlines = DeliveryDeadlines(
-            broker.timers, channel.unacked, on_due, partial(_uncommitted, channel), broker.do_in_portions
+        unacked.deadlines = DeliveryDeadlines(
+            broker.timers, unacked, on_due, partial(_uncommitted, channel), broker.do_in_portions
         )
     # Deliveries during an advance count as made at its end.
-    channel.deadlines.add(tag, (broker.advancing_to_ms or broker.now) + timeout_ms)
+    unacked.deadlines.add(tag, (broker.advancing_to_ms or broker.now) + timeout_ms)
 
 
 def _uncommitted(channel: Channel) -> list[int]:

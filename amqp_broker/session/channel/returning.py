@@ -8,7 +8,7 @@ handle_down; rabbit_quorum_queue.erl, quorum_ctag.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final, TypeAlias
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from amqp_broker.broker.queues.queue import Queue
     from amqp_broker.broker.scheduling.portions import Steps
     from amqp_broker.session.channel.channel import Channel
+    from amqp_broker.session.channel.unacked import Taken
 
 # The work (`Broker.work`) of settling a delivery as rejected, or of returning it.
 REJECT_WORK: Final = 8
@@ -35,8 +36,6 @@ _DELIVERY: Final = itemgetter(1)
 _CONSUMER: Final = itemgetter(1)
 
 Deliveries: TypeAlias = "list[tuple[int, Delivery]]"
-# Deliveries by ascending tag, as a channel held them.
-Taken: TypeAlias = "Collection[tuple[int, Delivery]]"
 # The deliveries of one consumer, or of basic.get (None); and those of each.
 Group: TypeAlias = "tuple[Consumer | None, deque[tuple[int, Delivery]]]"
 Parted: TypeAlias = "dict[Consumer | None, deque[tuple[int, Delivery]]]"

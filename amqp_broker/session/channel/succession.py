@@ -23,10 +23,9 @@ def succeed(channel: Channel, consumer: Consumer) -> None:
     former = [leaver for leaver in channel.leavers if leaver.tag == consumer.tag and leaver.queue is consumer.queue]
     if not former or (consumer.no_ack and not consumer.queue.keeps_leavers):
         return
-    unacked = list(channel.unacked.items())
+    unacked = list(channel.unacked.deliveries.items())
     count = _hand_over(unacked, former, consumer)
-    # The dict stays the same: the deadlines of its deliveries refer to it.
-    channel.unacked.update(unacked)
+    channel.unacked.deliveries.update(unacked)
     if channel.transaction is not None:
         for settled in (channel.transaction.acks, *(deliveries for _, deliveries in channel.transaction.rejects)):
             count += _hand_over(settled, former, consumer)

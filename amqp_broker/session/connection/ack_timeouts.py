@@ -19,7 +19,6 @@ from pamqp import commands
 
 from amqp_broker.amqp.errors import PreconditionFailed
 from amqp_broker.broker.queues.quorum import QuorumQueue
-from amqp_broker.session.channel.late_deliveries import add_late
 from amqp_broker.session.channel.returning import returning
 
 if TYPE_CHECKING:
@@ -73,22 +72,16 @@ class AckTimeouts:
     def _overdue_ms(self) -> Iterator[int]:
         """Yield the times at which marked deliveries become overdue."""
         for channel in self._session.channels.values():
-            for tag, queue in _held(channel):
+            for tag, queue in channel.unacked.held():
                 timeout_ms = self._timeout_ms(queue)
-                marked_at = next((time for time, last_tag in channel.tag_marks if last_tag >= tag), None)
+                marked_at = channel.unacked.marked_at(tag)
                 if timeout_ms and marked_at is not None:
                     yield marked_at + timeout_ms
 
     def _mark(self, channel: Channel, now: int) -> None:
-        marks, oldest = channel.tag_marks, min((tag for tag, _ in _oldest(channel)), default=channel.last_tag + 1)
-        if channel.transaction is not None:
-            # A rollback makes these tags unacked again, at their old age.
-            oldest = min([oldest, *channel.transaction.tags()])
-        while marks and marks[0][1] < oldest:
-            marks.popleft()
-        if oldest <= channel.last_tag and (not marks or marks[-1][1] < channel.last_tag):
-            # Deliveries during an advance count as made at its end.
-            marks.append((self._session.broker.advancing_to_ms or now, channel.last_tag))
+        uncommitted = () if channel.transaction is None else channel.transaction.tags()
+        # Deliveries during an advance count as made at its end.
+        channel.unacked.mark(self._session.broker.advancing_to_ms or now, uncommitted)
 
     def _timeout_ms(self, queue: Queue) -> int:
         own = queue.settings.consumer_timeout_ms
@@ -96,11 +89,11 @@ class AckTimeouts:
 
     def _is_overdue(self, channel: Channel, tag: int, queue: Queue, now: int) -> bool:
         timeout_ms = self._timeout_ms(queue)
-        marked_at = next((time for time, last_tag in channel.tag_marks if last_tag >= tag), now)
-        return bool(timeout_ms) and now - marked_at >= timeout_ms
+        marked_at = channel.unacked.marked_at(tag)
+        return bool(timeout_ms) and marked_at is not None and now - marked_at >= timeout_ms
 
     def _check_oldest(self, channel: Channel, now: int) -> None:
-        for tag, queue in _oldest(channel):
+        for tag, queue in channel.unacked.oldest():
             if self._is_overdue(channel, tag, queue, now):
                 self._close(channel, self._timeout_ms(queue))
                 return
@@ -121,10 +114,10 @@ class AckTimeouts:
             tags: list[int] = []
             # The last overdue tag by queue: tags are marked in their order.
             last_overdue: dict[Queue, int] = {}
-            rest = iter(list(channel.unacked)) if channel.tag_marks else iter(())
+            rest = iter(list(channel.unacked.deliveries)) if channel.unacked.marks else iter(())
             while portion := list(islice(rest, CHECKED_AT_ONCE)):
                 for tag in portion:
-                    delivery = channel.unacked.get(tag)
+                    delivery = channel.unacked.deliveries.get(tag)
                     if delivery is None or (delivery[1] is not None and delivery[1].timeout_ms is not None):
                         continue
                     queue = delivery[0]
@@ -140,8 +133,7 @@ class AckTimeouts:
     def _last_overdue(self, channel: Channel, queue: Queue, now: int) -> int:
         """Return the last tag that is overdue if it is of this queue; 0 for none."""
         timeout_ms = self._timeout_ms(queue)
-        overdue = [tag for marked_at, tag in channel.tag_marks if timeout_ms and now - marked_at >= timeout_ms]
-        return max(overdue, default=0)
+        return channel.unacked.last_marked_until(now - timeout_ms) if timeout_ms else 0
 
     def time_out(self, channel: Channel, tags: list[int]) -> None:
         """Return deliveries to their quorum queues. Cancel their consumers, or close the channel where that fails.
@@ -157,15 +149,16 @@ class AckTimeouts:
                 self._session.broker.work += CHECKED_AT_ONCE
                 yield
             # The client may have settled some meanwhile.
-            if tag not in channel.unacked:
+            delivery = channel.unacked.deliveries.get(tag)
+            if delivery is None:
                 continue
-            consumer = channel.unacked[tag][1]
+            consumer = delivery[1]
             if consumer is None or channel.consumers.get(consumer.tag) is not consumer or not self._can_cancel:
                 for other in channel.consumers.values():
                     other.queue.rotation.suspend(other)
-                unacked = [late_tag for late_tag in tags if late_tag in channel.unacked]
+                deliveries = channel.unacked.deliveries
                 channel.settle_rejected(
-                    [(late_tag, channel.unacked.pop(late_tag)) for late_tag in unacked], requeue=True
+                    [(late_tag, deliveries.pop(late_tag)) for late_tag in tags if late_tag in deliveries], requeue=True
                 )
                 self._close(channel, UNNAMED_MS)
                 return
@@ -182,10 +175,10 @@ class AckTimeouts:
         queue.rotation.suspend(consumer)
         deliveries: deque[tuple[int, Delivery]] = deque()
         for number, tag in enumerate(tags, 1):
-            delivery = channel.unacked.pop(tag, None)
+            delivery = channel.unacked.deliveries.pop(tag, None)
             if delivery is not None:
                 deliveries.append((tag, delivery))
-                add_late(channel, tag, consumer, delivery[3])
+                channel.unacked.time_out(tag, consumer, delivery[3])
             if number % CHECKED_AT_ONCE == 0:
                 broker.work += LATE_WORK * CHECKED_AT_ONCE
                 yield
@@ -200,15 +193,3 @@ class AckTimeouts:
         yield from returning(broker, [(consumer, deliveries)], channel.give_back, serve)
         if self._session.channels.get(channel.number) is channel:
             self._session.send(channel.number, commands.Basic.Cancel(consumer.tag, True))
-
-
-def _held(channel: Channel) -> Iterator[tuple[int, Queue]]:
-    """Yield delivery tag and queue of all that the client has to settle."""
-    yield from ((tag, delivery[0]) for tag, delivery in channel.unacked.items())
-    yield from ((tag, duplicate[0]) for tag, duplicate in (channel.duplicates or {}).items())
-
-
-def _oldest(channel: Channel) -> Iterator[tuple[int, Queue]]:
-    """Yield tag and queue of the oldest unacked message and of the oldest duplicate."""
-    yield from ((tag, delivery[0]) for tag, delivery in islice(channel.unacked.items(), 1))
-    yield from ((tag, duplicate[0]) for tag, duplicate in islice((channel.duplicates or {}).items(), 1))

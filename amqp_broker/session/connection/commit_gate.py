@@ -8,14 +8,15 @@ if TYPE_CHECKING:
     from amqp_broker.broker.broker import Broker
     from amqp_broker.broker.journal_entries import JournalEntry
     from amqp_broker.session.channel.channel import Channel
+    from amqp_broker.session.channel.confirms import Confirms
     from amqp_broker.session.wire.outbox import Outbox
 
 
 class CommitGate:
     """Confirms and replies of one connection, as far as they wait for the journal.
 
-    `confirming` lists the channels that published in the current read. `journal_bytes_before` is the journal's count
-    of octets before that read: a read that changed the count has something to wait for.
+    `confirming` lists those of the channels that published in the current read. `journal_bytes_before` is the journal's
+    count of octets before that read: a read that changed the count has something to wait for.
     """
 
     __slots__ = ("_broker", "_outbox", "confirming", "journal_bytes_before", "waiting")
@@ -23,27 +24,28 @@ class CommitGate:
     def __init__(self, broker: Broker, outbox: Outbox) -> None:
         self._broker = broker
         self._outbox = outbox
-        self.confirming: list[Channel] = []
+        self.confirming: list[Confirms] = []
         self.journal_bytes_before = 0
-        # Channels with confirms that wait for a commit, in the order in which they began to wait.
-        self.waiting: dict[Channel, None] = {}
+        # Those of channels that wait for a commit, in the order in which they began to wait.
+        self.waiting: dict[Confirms, None] = {}
 
     def confirm_all(self) -> None:
         """Confirm what all channels published in this read, now or after the commit."""
-        channels, self.confirming = self.confirming, []
-        for channel in channels:
-            self._confirm(channel)
+        confirming, self.confirming = self.confirming, []
+        for confirms in confirming:
+            self._confirm(confirms)
 
     def confirm_before_close(self, channel: Channel) -> None:
         """Confirm what a channel published in this read: it is about to close."""
-        if channel in self.confirming:
-            self.confirming.remove(channel)
-            self._confirm(channel)
+        confirms = channel.confirms
+        if confirms is not None and confirms in self.confirming:
+            self.confirming.remove(confirms)
+            self._confirm(confirms)
 
-    def _confirm(self, channel: Channel) -> None:
-        channel.confirm_publishes(self._broker.journal.journal_bytes != self.journal_bytes_before)
-        if channel.uncommitted:
-            self.waiting[channel] = None
+    def _confirm(self, confirms: Confirms) -> None:
+        confirms.confirm(self._broker.journal.journal_bytes != self.journal_bytes_before)
+        if confirms.uncommitted:
+            self.waiting[confirms] = None
             self._broker.awaiting_commit[self] = None
 
     def hold(self, batch: int) -> None:
@@ -63,10 +65,10 @@ class CommitGate:
 
     def on_committed(self, committed: int) -> bool:
         """Release what waited for a batch up to `committed`; return whether the connection waits for a later one."""
-        for channel in list(self.waiting):
-            channel.confirm_committed(committed)
-            if not channel.uncommitted:
-                del self.waiting[channel]
+        for confirms in list(self.waiting):
+            confirms.on_committed(committed)
+            if not confirms.uncommitted:
+                del self.waiting[confirms]
         if self._outbox.held_until and self._outbox.held_until <= committed:
             self._outbox.held_until = 0
             self._outbox.request_flush()

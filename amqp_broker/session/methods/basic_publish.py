@@ -36,7 +36,6 @@ from amqp_broker.broker.queues.reply import REPLY_TO
 from amqp_broker.broker.routing import route_cache
 from amqp_broker.broker.routing.route import Route
 from amqp_broker.broker.scheduling.portions import KEYS_AT_ONCE
-from amqp_broker.session.channel.channel import CONFIRMING, PLAIN, TRANSACTIONAL
 from amqp_broker.session.methods.topology_methods import user_of
 
 if TYPE_CHECKING:
@@ -69,7 +68,7 @@ def read_traits(channel: Channel, property_list: bytes) -> Traits:
             traits = session.shapes.learn(property_list)
         except MalformedProperties as error:
             raise SyntaxError_(str(error)) from None
-        if traits.is_persistent and channel.mode == PLAIN:
+        if traits.is_persistent and channel.confirms is None and channel.transaction is None:
             session.broker.advice.on_persistent(channel)
     return traits
 
@@ -167,8 +166,7 @@ def _push_routed(
         trace.published(channel.session, channel.number, message, queues, route.mandatory)
         if rules:
             publish_faults.report(channel, rules, message, trace)
-    if channel.mode == TRANSACTIONAL:
-        assert channel.transaction is not None
+    if channel.transaction is not None:
         channel.transaction.publishes.append((message, route.exchange, queues, route.mandatory and not is_lost))
         return False
     if route is not channel.route:
@@ -180,11 +178,12 @@ def _push_routed(
         channel.run_start += 1
         channel.count_published(route.exchange, queues, route.mandatory)
     channel.count_publish()
-    if channel.mode == CONFIRMING:
+    confirms = channel.confirms
+    if confirms is not None:
         if not is_taken:
-            channel.rejected.append(channel.publish_count)
+            confirms.reject()
         if trace is not None:
-            channel.traced[channel.publish_count] = message
+            confirms.traced[channel.publish_count] = message
     if rules:
         publish_faults.after_publish(channel, rules)
     return dead_lettering.interruptions != interruptions

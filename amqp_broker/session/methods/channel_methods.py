@@ -8,7 +8,7 @@ from pamqp import commands
 
 from amqp_broker.amqp.errors import NotImplemented_, PreconditionFailed
 from amqp_broker.amqp.methods import AccessRequest, AccessRequestOk
-from amqp_broker.session.channel.channel import CONFIRMING, PLAIN, TRANSACTIONAL
+from amqp_broker.session.channel.confirms import Confirms
 
 if TYPE_CHECKING:
     from amqp_broker.session.channel.channel import Channel
@@ -36,12 +36,12 @@ def close(channel: Channel, method: commands.Channel.Close) -> None:
 
 
 def confirm_select(channel: Channel, method: commands.Confirm.Select) -> None:
-    if channel.mode == TRANSACTIONAL:
+    if channel.transaction is not None:
         raise PreconditionFailed("cannot switch from tx to confirm mode")
-    if channel.mode == PLAIN:
+    if channel.confirms is None:
         # Numbers start here.
         channel.take_route(channel.route)
         channel.publish_count = channel.run_start = 0
-    channel.mode = CONFIRMING
+        channel.confirms = Confirms(channel)
     if not method.nowait:
         channel.session.send(channel.number, commands.Confirm.SelectOk())

@@ -15,7 +15,6 @@ from amqp_broker.broker.queues.queue import Queue
 from amqp_broker.broker.queues.reply import REPLY_TO
 from amqp_broker.broker.queues.stream import StreamQueue
 from amqp_broker.session.channel import delivery_deadlines
-from amqp_broker.session.channel.acks import take_all
 from amqp_broker.session.channel.channel_consumer import ChannelConsumer, NotingConsumer, ReplyConsumer, TimedConsumer
 from amqp_broker.session.channel.succession import succeed
 from amqp_broker.session.methods.topology_methods import queue_name, require
@@ -177,7 +176,7 @@ def _get(channel: Channel, queue: Queue, *, no_ack: bool) -> None:
         return
     message, position, redelivered = pulled
     delivered = as_sent(session.broker, queue.as_delivered(message, position))
-    tag = channel.last_tag = channel.last_tag + 1
+    tag = channel.unacked.last_tag = channel.unacked.last_tag + 1
     session.outbox.append(
         wire.get_ok_frame(channel.number, tag, message.address, redelivered, queue.ready_count),
         delivered.content_for(channel.number, session.frame_max),
@@ -187,7 +186,7 @@ def _get(channel: Channel, queue: Queue, *, no_ack: bool) -> None:
         for counts in counters:
             counts.get_no_ack += 1
     else:
-        channel.unacked[tag] = (queue, None, position, message)
+        channel.unacked.deliveries[tag] = (queue, None, position, message)
         queue.unacked_count += 1
         queue.note_pulled(position)
         if timeout_ms := delivery_deadlines.own_timeout_ms(session.broker, queue, {}):
@@ -219,7 +218,6 @@ def _check_requeue(requeue: bool) -> None:
 
 def _recover(channel: Channel) -> None:
     """Requeue all that is unacked. In RabbitMQ that is no part of a transaction (rabbit_channel.erl)."""
-    deliveries, duplicates = take_all(channel), channel.duplicates or {}
-    channel.duplicates = None
-    channel.release_duplicates(duplicates)
-    channel.settle_rejected(deliveries, requeue=True)
+    taken = channel.unacked.take_all()
+    channel.release_duplicates(channel.unacked.take_duplicates(0, multiple=True))
+    channel.settle_rejected(taken, requeue=True)

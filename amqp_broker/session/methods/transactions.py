@@ -10,7 +10,6 @@ from pamqp import commands
 
 from amqp_broker.amqp.errors import PreconditionFailed
 from amqp_broker.broker.scheduling.portions import WORK_MAX, Steps, finished
-from amqp_broker.session.channel import channel as channels
 from amqp_broker.session.channel.acks import acking_by_consumer
 from amqp_broker.session.channel.returning import settling
 from amqp_broker.session.methods import basic_publish
@@ -21,7 +20,8 @@ if TYPE_CHECKING:
     from amqp_broker.broker.clients.client_channel import Delivery
     from amqp_broker.broker.exchanges.exchange import Exchange
     from amqp_broker.broker.queues.queue import Queue
-    from amqp_broker.session.channel.channel import Channel, Duplicate
+    from amqp_broker.session.channel.channel import Channel
+    from amqp_broker.session.channel.unacked import Duplicate
 
 # Publishes and settlements that are committed at once; more are committed in portions.
 COMMITTED_MAX: Final = 1000
@@ -61,12 +61,12 @@ class Transaction:
 
     def roll_back(self, channel: Channel) -> None:
         """Make settled deliveries unacked again, under their tags, and forget the publishes."""
-        channel.put_back(self.settled())
-        channel.session.spend(len(channel.unacked))
-        if channel.deadlines is not None:
-            channel.deadlines.resume()
-        if self.duplicates:
-            channel.duplicates = dict(sorted([*(channel.duplicates or {}).items(), *self.duplicates.items()]))
+        unacked = channel.unacked
+        unacked.put_back(self.settled())
+        channel.session.spend(len(unacked.deliveries))
+        if unacked.deadlines is not None:
+            unacked.deadlines.resume()
+        unacked.put_back_duplicates(self.duplicates)
         self.publishes.clear()
         self.acks.clear()
         self.rejects.clear()
@@ -74,10 +74,9 @@ class Transaction:
 
 
 def select(channel: Channel, method: commands.Tx.Select) -> None:
-    if channel.mode == channels.CONFIRMING:
+    if channel.confirms is not None:
         raise PreconditionFailed("cannot switch from confirm to tx mode")
     if channel.transaction is None:
-        channel.mode = channels.TRANSACTIONAL
         channel.transaction = Transaction()
     channel.session.send(channel.number, commands.Tx.SelectOk())
 

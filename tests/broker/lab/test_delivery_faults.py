@@ -111,7 +111,7 @@ def test_a_delayed_delivery_frees_its_place_however_it_ends(lab: Lab, peer: Peer
     channel.collect()
     assert channel.counts.message_stats().get("ack", 0) == (ends == "comes")
     assert channel.limit is None or channel.limit.count == 0
-    assert (channel.late_count, lab.broker.faults.late) == (0, {})
+    assert (channel.unacked.reserved_count, lab.broker.faults.late) == (0, {})
     peer.declare("other")
     peer.consume("other", "second")
     peer.publish("other", b"next")
@@ -282,7 +282,7 @@ def test_an_ack_that_is_dropped_leaves_the_message_unacked(lab: Lab, peer: Peer)
     peer.send(commands.Basic.Ack(2))
     peer.send(commands.Basic.Ack(3, True))
     queue = lab.vhost.queues["q"]
-    assert (rule.hits, queue.unacked_count, list(peer.session.channels[1].unacked)) == (2, 2, [1, 4])
+    assert (rule.hits, queue.unacked_count, list(peer.session.channels[1].unacked.deliveries)) == (2, 2, [1, 4])
     peer.disconnect()
     assert [message.body for message in queue.messages()] == [b"1", b"4"]
     assert queue.unacked_count == 0
@@ -297,7 +297,7 @@ def test_acks_for_a_deleted_queue_are_not_dropped(lab: Lab, multiple: bool) -> N
     rule = lab.broker.faults.add(Rule("drop_ack"))
     peer.call(commands.Queue.Delete(queue="gone"))
     peer.send(commands.Basic.Ack(1, multiple=multiple))
-    assert (rule.matched, peer.session.channels[1].unacked) == (0, {})
+    assert (rule.matched, peer.session.channels[1].unacked.deliveries) == (0, {})
 
 
 def test_duplicates_are_settled_with_a_multiple_ack(lab: Lab, peer: Peer) -> None:
@@ -308,7 +308,7 @@ def test_duplicates_are_settled_with_a_multiple_ack(lab: Lab, peer: Peer) -> Non
     assert peer.bodies() == [b"one", b"one", b"two", b"two"]
     peer.send(commands.Basic.Ack(2, multiple=True))
     channel = peer.session.channels[1]
-    assert (list(channel.unacked), list(channel.duplicates or {})) == ([3], [4])
+    assert (list(channel.unacked.deliveries), list(channel.unacked.duplicates)) == ([3], [4])
     assert channel.messages_unacknowledged == 2
 
 

@@ -285,7 +285,7 @@ def test_the_number_of_time_marks_is_bounded(compat: str) -> None:
         peer.publish("q", b"x")
         peer.bodies()
         peer.send(commands.Basic.Ack(tag - 1, multiple=True))
-    assert len(channel.tag_marks) <= 2
+    assert len(channel.unacked.marks) <= 2
 
 
 def test_a_closed_connection_leaves_no_timer(lab: Lab, peer: Peer) -> None:
@@ -362,11 +362,11 @@ def test_thousands_of_deliveries_time_out_in_several_turns_with_one_cancel(argum
     assert turns > 3
     assert peer.expect(commands.Basic.Cancel).consumer_tag == "c"
     peer.expect_nothing()
-    assert (queue.ready_count, queue.unacked_count, len(channel.unacked)) == (8999, 0, 0)
-    assert consumer.late_tags == set(range(1, 9000))
+    assert (queue.ready_count, queue.unacked_count, len(channel.unacked.deliveries)) == (8999, 0, 0)
+    assert consumer.timed_out_tags == set(range(1, 9000))
     peer.send(commands.Basic.Ack(0, multiple=True))
     lab.drain()
-    assert len(channel.unacked) == 8999
+    assert len(channel.unacked.deliveries) == 8999
 
 
 def test_a_connection_that_is_lost_while_its_deliveries_time_out_returns_them_once() -> None:
