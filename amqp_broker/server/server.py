@@ -115,6 +115,10 @@ class Server:
 
     def _declare(self, is_blank: bool) -> None:
         """Declare the objects that exist before the first client. Raise DefinitionsError."""
+        if self.broker.settings.default_users:
+            from amqp_broker.broker.default_users import DefaultUsers
+
+            self.broker.events.listen(DefaultUsers(self.broker).on_event)
         if self.broker.settings.definitions:
             # The import is slow, and most brokers have no definitions.
             from amqp_broker.server import startup_definitions

@@ -128,6 +128,19 @@ def pattern(given: str) -> str:
     return given
 
 
+def json_object(given: str) -> str:
+    # Few settings are JSON, and the import slows the start.
+    import json
+
+    try:
+        is_object = isinstance(json.loads(given or "{}"), dict)
+    except ValueError:
+        is_object = False
+    if not is_object:
+        raise ValueError("is not an object of JSON")
+    return given
+
+
 def level(given: str) -> str:
     if given not in LEVELS:
         raise ValueError("is not one of debug, info, warning, error")

@@ -437,6 +437,14 @@ class Settings:
         flag=False,
         reader=readers.pattern,
     )
+    default_users: str = setting(
+        "",
+        "Users of new vhosts, by name, as JSON: password, tags, vhost_pattern, configure, write and read.",
+        key="default_users.*",
+        flag=False,
+        reader=readers.json_object,
+        is_secret=True,
+    )
     auth_mechanisms: str = setting(
         "",
         "SASL mechanisms, instead of those of the imitated version; RABBIT-CR-DEMO is available, too.",

@@ -103,3 +103,13 @@ def test_an_invalid_text_is_refused(reader: Reader, text: str, wrong: str) -> No
 )
 def test_an_amount_is_a_number_of_bytes_or_a_share_of_the_whole(text: str, amount: int) -> None:
     assert octets(text, 1_000_000) == amount
+
+
+def test_an_object_of_json_is_kept_as_it_is() -> None:
+    assert [readers.json_object(text) for text in ("", '{"a": 1}')] == ["", '{"a": 1}']
+
+
+@pytest.mark.parametrize("text", ["a", "[]", "{"])
+def test_another_text_is_no_object_of_json(text: str) -> None:
+    with pytest.raises(ValueError, match="is not an object of JSON"):
+        readers.json_object(text)

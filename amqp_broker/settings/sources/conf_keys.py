@@ -14,6 +14,9 @@ from amqp_broker.settings.profiles import DEPRECATED
 from amqp_broker.settings.settings import KEEP, OVERWRITE, SETTINGS, Setting, SettingsError
 from amqp_broker.settings.sources.rabbitmq_conf import Entry, latest, parts
 
+# Keys `default_users.NAME.KEY`.
+DEFAULT_USERS: Final = "default_users"
+
 
 class Notice(NamedTuple):
     """A sentence for the user: an error (`is_wrong`) or a remark."""
@@ -45,7 +48,7 @@ def settings_of(entries: Iterable[Entry]) -> tuple[dict[str, Given], list[Notice
                 _take(given, notices, declared.name, entry)
     families: dict[str, list[Entry]] = {}
     for entry in last.values():
-        prefix = entry.key.rpartition(".")[0]
+        prefix = _family(entry.key)
         if prefix in _FAMILIES:
             families.setdefault(prefix, []).append(entry)
         elif (notice := _about(entry)) is not None:
@@ -54,6 +57,11 @@ def settings_of(entries: Iterable[Entry]) -> tuple[dict[str, Given], list[Notice
         for name, entry in _FAMILIES[prefix](members, notices):
             _take(given, notices, name, entry)
     return given, notices
+
+
+def _family(key: str) -> str:
+    """Return the beginning that the keys of a family have in common."""
+    return DEFAULT_USERS if key.startswith(f"{DEFAULT_USERS}.") else key.rpartition(".")[0]
 
 
 _FALSE: Final = Entry("", "", "")
@@ -211,7 +219,31 @@ def _mechanisms(entries: list[Entry], notices: list[Notice]) -> Found:
     yield "auth_mechanisms", entries[0]._replace(value=" ".join(entry.value for entry in entries))
 
 
+def _default_users(entries: list[Entry], notices: list[Notice]) -> Found:
+    """Yield the users of new vhosts, as JSON."""
+    # Few users have such keys, and the import slows the start.
+    import json
+
+    users: dict[str, dict[str, str]] = {}
+    for entry in entries:
+        names = parts(entry.key)[1:]
+        if len(names) != 2 or names[1] not in _KEYS_OF_DEFAULT_USERS:
+            notices.append(Notice(f"{entry.place}: unknown key '{entry.key}'"))
+            continue
+        try:
+            value = readers.pattern(entry.value) if names[1] in _PATTERNS_OF_DEFAULT_USERS else entry.value
+            users.setdefault(names[0], {})[names[1]] = value
+        except ValueError as error:
+            notices.append(_wrong(entry, error))
+    if users:
+        yield "default_users", entries[0]._replace(value=json.dumps(users))
+
+
+_PATTERNS_OF_DEFAULT_USERS: Final = ("vhost_pattern", "configure", "write", "read")
+_KEYS_OF_DEFAULT_USERS: Final = (*_PATTERNS_OF_DEFAULT_USERS, "password", "tags")
+
 _FAMILIES: Final[dict[str, Callable[[list[Entry], list[Notice]], Found]]] = {
+    DEFAULT_USERS: _default_users,
     "listeners.tcp": _listeners,
     "listeners.ssl": _tls_listeners,
     "loopback_users": _names("loopback_users"),
@@ -248,7 +280,7 @@ SILENT: Final = (
 WITHOUT_EFFECT: Final = (
     "amqp10_client", "amqp1_0", "amqp_client", "auth_backends", "auth_cache", "auth_http", "auth_ldap", "auth_oauth2",
     "channel_interceptor", "channel_tx_message_max", "consumer_disconnected_timeout", "credential_validator",
-    "credentials_obfuscation", "default_limits", "default_policies", "default_users", "definitions", "exchange_types",
+    "credentials_obfuscation", "default_limits", "default_policies", "definitions", "exchange_types",
     "federation", "http_dispatch", "link_max_per_session", "listeners.startup_delay", "log.error_logger_format_depth",
     "log.exchange", "log.journald", "log.summarize_process_state", "log.syslog", "log.user", "management",
     "message_interceptors", "metadata_store", "motd_file", "mqtt", "node_tags", "password_hashing_module",
@@ -271,7 +303,7 @@ def is_ignored(entry: Entry) -> bool:
 
 def settings_at(key: str) -> list[str]:
     """Return the settings that a key may give, whatever its value is."""
-    pattern = f"{key.rpartition('.')[0]}.*"
+    pattern = f"{_family(key)}.*"
     return [declared.name for declared in SETTINGS if key in declared.keys or pattern in declared.keys]
 
 

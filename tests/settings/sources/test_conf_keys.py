@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -176,12 +177,30 @@ def test_an_unknown_key_is_reported(key: str) -> None:
     assert read(f"{key} = secret") == ({}, [Notice(f"f:1: unknown key '{key}'")])
 
 
+def test_default_users_are_one_setting() -> None:
+    text = "default_users.anna.password = x\ndefault_users.b\\.c.configure = ^a\ndefault_users.anna.tags = monitoring"
+    users = {"anna": {"password": "x", "tags": "monitoring"}, "b.c": {"configure": "^a"}}
+    assert json.loads(only(text)["default_users"]) == users
+
+
+@pytest.mark.parametrize(
+    ("line", "notice"),
+    [
+        ("default_users.anna.colour = red", "f:1: unknown key 'default_users.anna.colour'"),
+        ("default_users.anna = x", "f:1: unknown key 'default_users.anna'"),
+        ("default_users.anna.write = (", "f:1: default_users.anna.write is '(', which is not a regular expression"),
+    ],
+)
+def test_a_wrong_key_of_a_default_user_is_reported(line: str, notice: str) -> None:
+    assert read(line) == ({}, [Notice(notice)])
+
+
 @pytest.mark.parametrize(
     "key",
     [
         *("mqtt.allow_anonymous", "auth_ldap.servers.1", "ssl_options.depth", "management.cors.max_age"),
         # Keys of RabbitMQ 4.
-        *("default_users.anna.password", "http_dispatch.access_log_dir", "tracing.dir", "log.user.level"),
+        *("default_limits.vhosts.a.pattern", "http_dispatch.access_log_dir", "tracing.dir", "log.user.level"),
         *("amqp_client.ssl_options.verify", "queue_types.stream.enabled", "listeners.startup_delay", "node_tags.rack"),
     ],
 )
