@@ -27,7 +27,7 @@ COMMANDS: Final = {
     "serve": "serve_command",
 }
 TOOL_HELP: Final = "The commands of {} for this broker."
-ADMIN_HELP: Final = "The commands of rabbitmqadmin v1 (name=value) and v2 (--name value)."
+ADMIN_HELP: Final = "The commands of rabbitmqadmin v1, with arguments as name=value or --name value."
 
 
 class Program(click.Group):

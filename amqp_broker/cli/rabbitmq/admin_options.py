@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from amqp_broker.cli.rabbitmq.admin_objects import NOUNS, OBJECTS
 from amqp_broker.cli.rabbitmq.admin_tables import FORMATS
-from amqp_broker.cli.rabbitmq.command import Misuse
 from amqp_broker.cli.rabbitmq.options import Kind, Option, flags_of, read_words
+from amqp_broker.cli.rabbitmq.words import Misuse
 from amqp_broker.cli.shared.http_api import without_password
 
 if TYPE_CHECKING:
@@ -64,6 +64,8 @@ def understand(words: list[str], verbs: Container[str]) -> Line:
     def find(flag: str) -> Option | None:
         # In v2, options after a command describe its object; some have the name of an option of the connection.
         option, name = BY_FLAG.get(flag), flag.lstrip("-").replace("-", "_")
+        if option is None and (is_v1 or not line.words):
+            option = abbreviated(flag)
         if option is not None and (is_v1 or len(flag) == 2 or name not in own_names(line.words)):
             return option
         return Option(name, "VALUE", is_value_optional=True) if flag.startswith("--") and line.words else None
@@ -81,6 +83,12 @@ def understand(words: list[str], verbs: Container[str]) -> Line:
         else:
             line.words.append(word.text)
     return line._replace(words=in_order_of_v1(line.words, verbs))
+
+
+def abbreviated(flag: str) -> Option | None:
+    """Return the one option whose name begins so: v1 takes `--user` and `--pass`."""
+    found = {BY_FLAG[name] for name in BY_FLAG if len(flag) > 2 and name.startswith(flag)}
+    return found.pop() if len(found) == 1 else None
 
 
 def own_names(words: list[str]) -> set[str]:

@@ -66,10 +66,10 @@ def _table(names: Sequence[str], table: list[list[str]], is_quiet: bool) -> None
     widths = [max(len(name), *(len(row[i]) for row in table)) for i, name in enumerate(names)]
     rule = "+" + "+".join("-" * (width + 2) for width in widths) + "+"
     print(rule)
-    print("|" + "|".join(f" {name:^{width}} " for name, width in zip(names, widths, strict=True)) + "|")
+    print("|" + "|".join(f" {name:^{width}} " for name, width in zip(names, widths)) + "|")
     print(rule)
     for row in table:
-        print("|" + "|".join(f" {text:<{width}} " for text, width in zip(row, widths, strict=True)) + "|")
+        print("|" + "|".join(f" {text:<{width}} " for text, width in zip(row, widths)) + "|")
     print(rule)
 
 
@@ -82,14 +82,14 @@ def _long(names: Sequence[str], table: list[list[str]], is_quiet: bool) -> None:
     width = max(map(len, names))
     print(f"\n{RULE}\n")
     for row in table:
-        for name, text in zip(names, row, strict=True):
+        for name, text in zip(names, row):
             print(f"{name:>{width}}: {text}")
         print(f"\n{RULE}\n")
 
 
 def _kvp(names: Sequence[str], table: list[list[str]], is_quiet: bool) -> None:
     for row in table:
-        print(" ".join(f'{name}="{text}"' for name, text in zip(names, row, strict=True)))
+        print(" ".join(f'{name}="{text}"' for name, text in zip(names, row)))
 
 
 def _bash(names: Sequence[str], table: list[list[str]], is_quiet: bool) -> None:

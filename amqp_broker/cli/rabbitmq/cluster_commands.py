@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-from amqp_broker.cli.rabbitmq.command import CTL, DIAGNOSTICS, PLUGINS, QUEUES, UPGRADE, Call, Command, failed, path_of
+from amqp_broker.cli.rabbitmq.command import CTL, DIAGNOSTICS, PLUGINS, QUEUES, UPGRADE, Call, Command, failed
 from amqp_broker.cli.rabbitmq.node_commands import change_listeners, must_be_stopped, nothing
+from amqp_broker.cli.rabbitmq.words import path_of
 
 CLUSTER, NODES, UPGRADES, DEPRECATED = "Cluster", "Nodes", "Upgrade", "Deprecated"
 NO_RAFT = "incompatible with Raft-based features such as quorum queues, streams, Khepri. "
@@ -30,7 +31,7 @@ def check_offline(call: Call) -> None:
 
 def must_be_down(call: Call) -> None:
     """Raise Misuse, as the node runs."""
-    from amqp_broker.cli.rabbitmq.command import Misuse
+    from amqp_broker.cli.rabbitmq.words import Misuse
 
     if call.node:
         raise Misuse("this command requires the target node to be stopped.", headline="Error")

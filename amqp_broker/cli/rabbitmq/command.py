@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from amqp_broker.cli.rabbitmq.formatters import bold, erlang, heading
 from amqp_broker.cli.rabbitmq.options import Option
+from amqp_broker.cli.rabbitmq.words import path_of
 from amqp_broker.cli.shared.http_api import Answered, Api, TimedOut, Unreachable
 from amqp_broker.cli.shared.node_finder import NotRunning, Running, UntrustedFolder
 from amqp_broker.exit_codes import EX_DATAERR, EX_TEMPFAIL, EX_UNAVAILABLE, EX_USAGE
@@ -45,9 +46,6 @@ INTEGERS = frozenset(
     ("<timeout>", "<priority>", "<limit>", "<delay>", "<period>", "<milliseconds>", "<seconds>", "<number>")
 )
 
-# Octets that need no quoting in a path (RFC 3986).
-UNRESERVED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
-
 
 class Failure(Exception):
     """The command failed; the tool ends with this exit code and this text on stderr."""
@@ -56,16 +54,6 @@ class Failure(Exception):
         super().__init__(text)
         self.text = text
         self.exit_code = exit_code
-
-
-class Misuse(Exception):
-    """The command line is invalid; the tool also shows the usage."""
-
-    def __init__(self, reason: str, exit_code: int = EX_USAGE, headline: str = "Error (argument validation)") -> None:
-        super().__init__(reason)
-        self.reason = reason
-        self.exit_code = exit_code
-        self.headline = headline
 
 
 def failed(reason: object, exit_code: int = EX_UNAVAILABLE) -> Failure:
@@ -281,11 +269,6 @@ class Call:
         return failed(answer.reason.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&"))
 
 
-def path_of(word: str) -> str:
-    """Return a word quoted for a path, as by urllib's `quote`."""
-    return "".join(chr(octet) if octet in UNRESERVED else f"%{octet:02X}" for octet in word.encode())
-
-
 def unreachable_text(missing: NotRunning) -> str:
     """Return RabbitMQ's message about a node that does not run, with hints for this broker."""
     name, others = missing.name, ", ".join(missing.others)
@@ -343,8 +326,3 @@ def not_json(call: Call, text: str) -> Failure:
     if call.is_before(4, 0):
         return failed("JSON decoding error. Reason: badarg")
     return failed(f"Could not parse JSON document: {{error,{{failed_to_decode_json,{erlang(text)}}}}}")
-
-
-def is_number(text: str) -> bool:
-    """Return whether a text is a number without a sign."""
-    return text.replace(".", "", 1).isdecimal()

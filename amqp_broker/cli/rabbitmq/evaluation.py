@@ -8,10 +8,11 @@ from collections.abc import Callable
 from typing import Any
 
 from amqp_broker.cli.rabbitmq.columns import Atom
-from amqp_broker.cli.rabbitmq.command import Call, Misuse, failed, octets_of
+from amqp_broker.cli.rabbitmq.command import Call, failed, octets_of
 from amqp_broker.cli.rabbitmq.formatters import erlang
 from amqp_broker.cli.rabbitmq.node_commands import in_octets, share_of
 from amqp_broker.cli.rabbitmq.node_status import status_of
+from amqp_broker.cli.rabbitmq.words import Misuse
 
 OK = Atom("ok")
 # Settings that are lists in Erlang, and the kind of their members.

@@ -5,18 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from amqp_broker.cli.rabbitmq.columns import json_text
-from amqp_broker.cli.rabbitmq.command import (
-    BOTH,
-    NO_SUCH_USER,
-    NO_VHOST,
-    Call,
-    Command,
-    Missing,
-    json_of,
-    not_json,
-    path_of,
-)
+from amqp_broker.cli.rabbitmq.command import BOTH, NO_SUCH_USER, NO_VHOST, Call, Command, Missing, json_of, not_json
 from amqp_broker.cli.rabbitmq.tool import Report, Rows
+from amqp_broker.cli.rabbitmq.words import path_of
 from amqp_broker.exit_codes import EX_UNAVAILABLE
 
 USERS = "Users"

@@ -7,18 +7,8 @@ import time
 from collections.abc import Callable
 from typing import NoReturn
 
-from amqp_broker.cli.rabbitmq.command import (
-    BOTH,
-    OPERATIONS,
-    Call,
-    Command,
-    Failure,
-    Misuse,
-    failed,
-    is_number,
-    octets_of,
-    simple,
-)
+from amqp_broker.cli.rabbitmq.command import BOTH, OPERATIONS, Call, Command, Failure, failed, octets_of, simple
+from amqp_broker.cli.rabbitmq.words import Misuse, is_number
 from amqp_broker.cli.shared.node_finder import NotRunning
 from amqp_broker.exit_codes import EX_DATAERR
 

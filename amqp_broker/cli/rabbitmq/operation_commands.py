@@ -14,15 +14,14 @@ from amqp_broker.cli.rabbitmq.command import (
     Call,
     Former,
     Missing,
-    Misuse,
     failed,
     json_of,
     octets_of,
-    path_of,
     simple,
 )
 from amqp_broker.cli.rabbitmq.evaluation import check_expression, evaluate
 from amqp_broker.cli.rabbitmq.evaluation import check_file as check_erlang_file
+from amqp_broker.cli.rabbitmq.words import Misuse, path_of
 from amqp_broker.cli.shared.progress_bar import showing_progress
 from amqp_broker.cli.shared.standard_streams import read_input
 from amqp_broker.exit_codes import EX_DATAERR, EX_UNAVAILABLE, EX_USAGE

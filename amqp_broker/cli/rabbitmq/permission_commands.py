@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from amqp_broker.cli.rabbitmq.command import Call, Command, Missing, path_of
+from amqp_broker.cli.rabbitmq.command import Call, Command, Missing
 from amqp_broker.cli.rabbitmq.list_commands import ACCESS
+from amqp_broker.cli.rabbitmq.words import path_of
 from amqp_broker.exit_codes import EX_NOUSER, EX_UNAVAILABLE
 
 # Objects that a permission requires, in the order in which RabbitMQ checks them.

@@ -11,8 +11,9 @@ import socket
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from amqp_broker.cli.rabbitmq.command import PLUGINS, Call, Command, Failure, Misuse, failed, pattern_of
+from amqp_broker.cli.rabbitmq.command import PLUGINS, Call, Command, Failure, failed, pattern_of
 from amqp_broker.cli.rabbitmq.tool import Report
+from amqp_broker.cli.rabbitmq.words import Misuse
 from amqp_broker.exit_codes import EX_SOFTWARE
 from amqp_broker.settings.plugins import NEEDS, with_needed
 

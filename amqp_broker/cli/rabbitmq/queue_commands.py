@@ -15,11 +15,11 @@ from amqp_broker.cli.rabbitmq.command import (
     Command,
     Failure,
     Former,
-    Misuse,
     failed,
     pattern_of,
 )
 from amqp_broker.cli.rabbitmq.tool import Rows
+from amqp_broker.cli.rabbitmq.words import Misuse
 from amqp_broker.exit_codes import EX_DATAERR, EX_UNAVAILABLE
 
 CHECKS = "Monitoring, observability and health checks"

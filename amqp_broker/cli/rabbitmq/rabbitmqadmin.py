@@ -9,14 +9,14 @@ from __future__ import annotations
 import base64
 import json
 import sys
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any
 
+from amqp_broker.cli.rabbitmq.admin_help import Verb, completion, help_text, subcommands
 from amqp_broker.cli.rabbitmq.admin_objects import CHECKS, JSON_FIELDS, NOUNS, OBJECTS, TRUTH_FIELDS, Listed, Object
 from amqp_broker.cli.rabbitmq.admin_options import OPTIONS, Line, from_file, from_uri, tls_of, understand
 from amqp_broker.cli.rabbitmq.admin_tables import FORMATS, print_list
-from amqp_broker.cli.rabbitmq.command import Misuse, is_number, path_of
-from amqp_broker.cli.rabbitmq.options import Option, help_lines
+from amqp_broker.cli.rabbitmq.words import Misuse, is_number, path_of
 from amqp_broker.cli.shared.http_api import Answered, Api, Place, Unreachable
 from amqp_broker.cli.shared.standard_streams import finish_output, not_text, read_input
 
@@ -59,7 +59,7 @@ class Admin:
         self.words, self.given = line.words, dict(line.given)
         self.options = {**DEFAULTS, **from_file(line.options), **line.options}
         if "base_uri" in self.options:
-            self.options |= from_uri(self.options["base_uri"])
+            self.options.update(from_uri(self.options["base_uri"]))
 
     @property
     def is_quiet(self) -> bool:
@@ -77,7 +77,7 @@ class Admin:
             print(f"rabbitmqadmin {PROFILES[DEFAULT].version}")
             return
         if "bash_completion" in self.options:
-            print(completion())
+            print(completion(VERBS))
             return
         if "help" in self.options:
             self.do_help()
@@ -121,7 +121,8 @@ class Admin:
     # Commands
 
     def do_help(self) -> None:
-        print(help_text(), end="")
+        topic = self.words[1:2] if self.words[:1] == ["help"] else []
+        print(subcommands() if topic == ["subcommands"] else help_text(VERBS), end="")
 
     def do_list(self) -> None:
         noun = self.words[1] if len(self.words) > 1 else ""
@@ -318,14 +319,6 @@ def filled(path: str, values: Mapping[str, Any]) -> str:
     return path.format(**quoted)
 
 
-class Verb(NamedTuple):
-    """A command: the function, the arguments and a description for the help."""
-
-    run: Callable[[Admin], None]
-    usage: str = ""
-    about: str = ""
-
-
 VERBS: Mapping[str, Verb] = {
     "list": Verb(
         Admin.do_list,
@@ -351,36 +344,3 @@ VERBS: Mapping[str, Verb] = {
     "help": Verb(Admin.do_help),
 }
 DEFAULTS = {option.key: option.default for option in OPTIONS if option.default}
-
-
-def help_text() -> str:
-    """Return the help: the commands and the options."""
-
-    def layout(option: Option) -> str:
-        letter = f"-{option.letters}," if option.letters else "   "
-        return f"  {letter} --{option.name} {option.value}"
-
-    lines = ["Usage: rabbitmqadmin [options] command", ""]
-    for name, verb in VERBS.items():
-        lines.append(f"  {f'{name} {verb.usage}':31}  {verb.about}".rstrip())
-    lines += [
-        "",
-        "Arguments can also be written --name VALUE, and commands in the order of v2: queues declare --name q.",
-    ]
-    return "\n".join([*lines, "", *help_lines(OPTIONS, layout, 44), ""])
-
-
-def completion() -> str:
-    """Return a completion script for bash."""
-    nouns, word = " ".join(sorted(NOUNS)), '"${COMP_WORDS[COMP_CWORD]}"'
-    return (
-        "_rabbitmqadmin() {\n"
-        '    case "${COMP_WORDS[COMP_CWORD-1]}" in\n'
-        f'        list|declare|delete|close|purge) COMPREPLY=($(compgen -W "{nouns}" -- {word}));;\n'
-        "        show) COMPREPLY=(overview);;\n"
-        f"        export|import) COMPREPLY=($(compgen -f -- {word}));;\n"
-        f'        *) COMPREPLY=($(compgen -W "{" ".join(VERBS)}" -- {word}));;\n'
-        "    esac\n"
-        "}\n"
-        "complete -F _rabbitmqadmin rabbitmqadmin"
-    )

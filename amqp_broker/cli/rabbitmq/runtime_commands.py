@@ -18,13 +18,13 @@ from amqp_broker.cli.rabbitmq.command import (
     Call,
     Command,
     Failure,
-    Misuse,
     failed,
 )
 from amqp_broker.cli.rabbitmq.formatters import json_line
 from amqp_broker.cli.rabbitmq.node_commands import nothing
 from amqp_broker.cli.rabbitmq.node_status import interface_of, status_of
 from amqp_broker.cli.rabbitmq.tool import Report, Rows
+from amqp_broker.cli.rabbitmq.words import Misuse
 from amqp_broker.exit_codes import EX_DATAERR
 
 CHECKS, CONFIGURATION = "Monitoring, observability and health checks", "Configuration and Environment"

@@ -7,10 +7,11 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from amqp_broker.cli.rabbitmq.command import GENERAL_OPTIONS, Call, Command, Failure, Misuse
+from amqp_broker.cli.rabbitmq.command import GENERAL_OPTIONS, Call, Command, Failure
 from amqp_broker.cli.rabbitmq.formatters import FORMATTERS, format_rows, json_line, plain
 from amqp_broker.cli.rabbitmq.options import Kind, Option, Word, flags_of, read_words
 from amqp_broker.cli.rabbitmq.tool_help import overview, print_help, unknown_text, usage_line
+from amqp_broker.cli.rabbitmq.words import Misuse
 from amqp_broker.cli.shared import node_finder
 from amqp_broker.cli.shared.node_finder import Running, UntrustedFolder
 from amqp_broker.exit_codes import EX_NOPERM, EX_USAGE

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from amqp_broker.cli.rabbitmq.command import NO_SUCH_USER, Call, Command, Former, Missing, Misuse, failed, path_of
+from amqp_broker.cli.rabbitmq.command import NO_SUCH_USER, Call, Command, Former, Missing, failed
+from amqp_broker.cli.rabbitmq.words import Misuse, path_of
 from amqp_broker.exit_codes import EX_DATAERR, EX_NOUSER, EX_SOFTWARE
 
 USERS = "Users"

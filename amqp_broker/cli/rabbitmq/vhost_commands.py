@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from amqp_broker.cli.rabbitmq.command import NO_VHOST, Call, Command, Missing, Misuse, failed
+from amqp_broker.cli.rabbitmq.command import NO_VHOST, Call, Command, Missing, failed
 from amqp_broker.cli.rabbitmq.node_commands import nothing
+from amqp_broker.cli.rabbitmq.words import Misuse
 from amqp_broker.exit_codes import EX_DATAERR
 
 VHOSTS = "Virtual hosts"

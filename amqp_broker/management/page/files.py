@@ -1,4 +1,4 @@
-"""The web page: the files of the folder `static`, each at its own path, served without a login.
+"""The web page and rabbitmqadmin: files of the folder `static`, each at its own path, served without a login.
 
 Only the files that exist when the broker starts have a path, so no request can leave the folder. The page itself uses
 the HTTP API with the name and password that the user enters.
@@ -15,6 +15,8 @@ from typing import Final
 
 from aiohttp import web
 
+from amqp_broker.management.page import admin_script
+
 FOLDER: Final = Path(__file__).parent / "static"
 CONTENT_TYPES: Final = {
     ".html": "text/html; charset=utf-8",
@@ -22,6 +24,8 @@ CONTENT_TYPES: Final = {
     ".js": "text/javascript; charset=utf-8",
     ".svg": "image/svg+xml",
     ".txt": "text/plain; charset=utf-8",
+    # rabbitmqadmin.
+    "": "application/octet-stream",
 }
 # An address in HTML that begins at the root.
 _ADDRESS: Final = re.compile(rb'((?:href|src)=")(?=/)')
@@ -52,13 +56,16 @@ class File:
     def content(self, is_packed: bool = False) -> tuple[bytes, str]:
         """Return the contents, as they are or packed by gzip, and their ETag."""
         if self._content is None:
-            self._content = self.path.read_bytes()
+            self._content = self.read()
             if self.prefix and self.path.suffix == ".html":
                 self._content = _ADDRESS.sub(rb"\1" + self.prefix.encode(), self._content)
             self._packed = gzip.compress(self._content, mtime=0)
             self._etag = hashlib.sha256(self._content).hexdigest()[:20]
         # Caches tell the two forms from each other by their ETags.
         return (self._packed, f"{self._etag}-gzip") if is_packed else (self._content, self._etag)
+
+    def read(self) -> bytes:
+        return self.path.read_bytes()
 
     async def answer(self, request: web.Request) -> web.Response:
         is_packed = "gzip" in request.headers.get("Accept-Encoding", "")
@@ -72,6 +79,13 @@ class File:
         return web.Response(body=content, headers={**headers, "Content-Type": self.content_type})
 
 
+class Script(File):
+    """rabbitmqadmin as one file, which is put together at the first request."""
+
+    def read(self) -> bytes:
+        return admin_script.script()
+
+
 def files(folder: Path = FOLDER, prefix: str = "") -> dict[str, File]:
     """Return the files of the page by their paths in HTTP behind the prefix."""
     found = {
@@ -80,14 +94,17 @@ def files(folder: Path = FOLDER, prefix: str = "") -> dict[str, File]:
         if path.suffix in CONTENT_TYPES and path.is_file()
     }
     # Browsers request /favicon.ico without being asked to.
-    return {"/": found["/index.html"], "/favicon.ico": found["/favicon.svg"], **found}
+    found |= {"/": found["/index.html"], "/favicon.ico": found["/favicon.svg"]}
+    return {**found, "/cli/rabbitmqadmin": Script(Path("rabbitmqadmin"))}
 
 
 def mount(application: web.Application, prefix: str = "") -> None:
-    """Add a route for each file of the page. With a prefix, `/` leads there, as in RabbitMQ."""
+    """Add a route for each file of the page. `/cli/` and, with a prefix, `/` lead to others, as in RabbitMQ."""
     found = files(prefix=prefix)
     for path, file in found.items():
         application.router.add_get(prefix + path, file.answer)
+    for path in ("/cli", "/cli/"):
+        application.router.add_get(prefix + path, partial(redirect, f"{prefix}/cli/index.html"))
     if prefix:
         application.router.add_get(prefix, found["/"].answer)
         application.router.add_get("/", partial(redirect, f"{prefix}/"))

@@ -9,6 +9,8 @@ import pytest
 
 from amqp_broker.cli.rabbitmq import rabbitmqadmin
 from amqp_broker.cli.rabbitmq.admin_options import OPTIONS, Line, from_uri, understand
+from amqp_broker.cli.rabbitmq.rabbitmqadmin import VERBS
+from amqp_broker.cli.rabbitmq.words import Misuse
 from tests.cli.canned import canned
 
 
@@ -62,3 +64,20 @@ def test_options_of_the_connection_and_of_the_object_are_distinguished(words: st
 def test_option_names_are_unique() -> None:
     names = [name for option in OPTIONS for name in (option.name, *option.also, *option.letters)]
     assert len(names) == len(set(names))
+
+
+@pytest.mark.parametrize(
+    ("words", "options"),
+    [
+        (["--user=u", "--pass", "p", "list", "queues"], {"username": "u", "password": "p"}),
+        (["--request", "3", "--sort-r", "list", "queues"], {"request_timeout": "3", "sort_reverse": "true"}),
+        (["declare", "queue", "name=q", "--vh", "v"], {"vhost": "v"}),
+    ],
+)
+def test_an_option_of_v1_may_be_abbreviated(words: list[str], options: dict[str, str]) -> None:
+    assert understand(words, VERBS).options == options
+
+
+def test_an_abbreviation_of_several_options_is_refused() -> None:
+    with pytest.raises(Misuse, match="no such option: --ssl-c"):
+        understand(["--ssl-c", "file", "list", "queues"], VERBS)

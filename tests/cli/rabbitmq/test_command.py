@@ -6,10 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from amqp_broker.cli.rabbitmq.command import Command, path_of
+from amqp_broker.cli.rabbitmq.command import Command
 from amqp_broker.cli.rabbitmq.options import Option
 from amqp_broker.cli.rabbitmq.tool_main import commands_of
 from amqp_broker.cli.rabbitmq.tool_names import TOOLS
+from amqp_broker.cli.rabbitmq.words import path_of
 from tests.cli.canned import canned
 
 ALL = {command.name: command for tool in TOOLS.values() for command in commands_of(tool).values()}

@@ -196,16 +196,3 @@ def test_a_configuration_file_that_is_not_text_is_reported(tmp_path: Path, capsy
     path.write_bytes(b"[default]\nhost = \xff\n")
     assert rabbitmqadmin.main(["-c", str(path), "list", "queues"]) == 1
     assert f"Could not read config file '{path}'" in capsys.readouterr().err
-
-
-def test_the_help_names_kinds_commands_and_options() -> None:
-    text = rabbitmqadmin.help_text()
-    assert "operator_policy" in text
-    assert "  -H, --host HOST " in text
-    assert "\n  rebalance\n" in text
-
-
-def test_the_completion_script_knows_every_command() -> None:
-    script = rabbitmqadmin.completion()
-    assert "complete -F" in script
-    assert " ".join(rabbitmqadmin.VERBS) in script

@@ -9,9 +9,10 @@ from typing import Any
 import msgspec
 from pamqp import commands
 
-from amqp_broker.cli.rabbitmq.command import CTL, Call, Command, Failure, Misuse
+from amqp_broker.cli.rabbitmq.command import CTL, Call, Command, Failure
 from amqp_broker.cli.rabbitmq.evaluation import EXPRESSIONS, check_expression, evaluate
 from amqp_broker.cli.rabbitmq.formatters import erlang
+from amqp_broker.cli.rabbitmq.words import Misuse
 from amqp_broker.cli.shared.http_api import Answered, Place
 from amqp_broker.cli.shared.node_finder import Running
 from tests.fuzzing import texts

@@ -37,6 +37,8 @@ def ask(port: int, path: str, method: str = "GET", **headers: str) -> tuple[int,
         ("/", "text/html; charset=utf-8"),
         ("/style.css", "text/css; charset=utf-8"),
         ("/js/app.js", "text/javascript; charset=utf-8"),
+        ("/cli/index.html", "text/html; charset=utf-8"),
+        ("/cli/rabbitmqadmin", "application/octet-stream"),
         ("/js/pages/queues.js", "text/javascript; charset=utf-8"),
         ("/favicon.ico", "image/svg+xml"),
         ("/vendor/uplot-license.txt", "text/plain; charset=utf-8"),
@@ -93,6 +95,12 @@ def test_paths_outside_the_folder_are_not_found(port: int, path: str) -> None:
     assert b"import" not in body
 
 
+@pytest.mark.parametrize("path", ["/cli", "/cli/"])
+def test_the_folder_of_rabbitmqadmin_leads_to_its_page(port: int, path: str) -> None:
+    status, _, headers = ask(port, path)
+    assert (status, headers["Location"]) == (301, "/cli/index.html")
+
+
 def test_writing_to_the_page_is_refused(port: int) -> None:
     assert ask(port, "/style.css", "PUT")[0] in (404, 405)
 
@@ -108,7 +116,7 @@ def test_every_referenced_file_exists() -> None:
 
 def test_every_file_of_the_folder_is_served() -> None:
     on_disk = {"/" + path.relative_to(FOLDER).as_posix() for path in FOLDER.rglob("*") if path.is_file()}
-    assert on_disk == set(TEXTS) - {"/", "/favicon.ico"}
+    assert on_disk == set(TEXTS) - {"/", "/favicon.ico", "/cli/rabbitmqadmin"}
 
 
 @pytest.mark.parametrize(
