@@ -134,8 +134,9 @@ def ignore_disk(request: Request) -> Answer:
 @endpoints.on("PUT /_broker/environment", tag=ADMINISTRATOR, body=Setting, statuses=(204,))
 def set_environment(request: Request) -> Answer:
     """Set settings in the format of advanced.config, for connections and queues from now on."""
-    entries, wrong = from_config(request.read(Setting).value, "environment")
+    entries, about = from_config(request.read(Setting).value, "environment")
     given, notices = settings_of(entries)
+    wrong = [notice.text for notice in about]
     wrong += [notice.text for notice in notices if notice.is_wrong]
     if wrong:
         raise bad_request("; ".join(wrong))

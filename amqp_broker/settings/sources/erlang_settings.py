@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from amqp_broker.settings.sources import erlang_terms
+from amqp_broker.settings.sources.conf_keys import Notice
 from amqp_broker.settings.sources.erlang_terms import Atom
 from amqp_broker.settings.sources.erlang_terms import TermError as TermError
 from amqp_broker.settings.sources.rabbitmq_conf import ESCAPED_POINT, Entry
@@ -43,25 +44,28 @@ _PERMISSIONS: Final = ("configure", "read", "write")
 _TAKES_VALUE: Final = re.compile(r"\+[A-Za-z]+")
 
 
-def from_config(text: str, name: str) -> tuple[list[Entry], list[str]]:
-    """Return the entries of a file in the format `[{rabbit, [{heartbeat, 30}]}].`, and its errors."""
+def from_config(text: str, name: str) -> tuple[list[Entry], list[Notice]]:
+    """Return the entries of a file in the format `[{rabbit, [{heartbeat, 30}]}].`, and notices about the others."""
     try:
         term = erlang_terms.read(text)
     except TermError as error:
-        return [], [f"{name}: {error}"]
+        return [], [Notice(f"{name}: {error}")]
     if not _is_table(term):
-        return [], [f"{name}: this is not a list of applications and their settings"]
+        return [], [Notice(f"{name}: this is not a list of applications and their settings")]
     entries: list[Entry] = []
-    wrong: list[str] = []
+    notices: list[Notice] = []
     for application, pairs in term:
+        wrong: list[str] = []
         if application not in _PREFIXES:
-            wrong.append(f"{name}: settings of {application} have no effect here")
+            # RabbitMQ sets whatever an application may have.
+            notices.append(Notice(f"{name}: settings of {application} have no effect here", is_wrong=False))
         elif not _is_table(pairs):
             wrong.append(f"{name}: the settings of {application} are not pairs")
         else:
             for key, value in pairs:
                 entries += _entries(_PREFIXES[application] + key, value, name, wrong)
-    return entries, wrong
+        notices += map(Notice, wrong)
+    return entries, notices
 
 
 def from_arguments(text: str, name: str) -> tuple[list[Entry], list[str]]:

@@ -209,9 +209,9 @@ def _entries_of_files(
     for path, content in terms:
         from amqp_broker.settings.sources import erlang_settings
 
-        found, wrong = erlang_settings.from_config(content, str(path))
+        found, about = erlang_settings.from_config(content, str(path))
         entries += found
-        notices += [Notice(line) for line in wrong]
+        notices += about
     return entries
 
 

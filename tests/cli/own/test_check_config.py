@@ -65,6 +65,27 @@ def test_comments_say_what_was_read_in_which_order_and_what_it_leaves(tmp_path: 
     ]
 
 
+def test_the_variables_of_a_folder_count_less_than_the_environment(tmp_path: Path) -> None:
+    script = tmp_path / "rabbitmq-env.conf"
+    script.write_text(
+        "# ours\nNODENAME=a@b\nexport RABBITMQ_DEFAULT_USER='eve' # first\nDEFAULT_VHOST=\"x y\"\n"
+        'SERVER_START_ARGS="-rabbit heartbeat 9"\nNODE_PORT=$((1 + 1))\n',
+        "utf-8",
+    )
+    done = run("check-config", str(tmp_path), RABBITMQ_DEFAULT_USER="anna")
+    assert (done.returncode, done.stderr) == (0, "")
+    names = "RABBITMQ_NODENAME, RABBITMQ_DEFAULT_USER, RABBITMQ_DEFAULT_VHOST, RABBITMQ_SERVER_START_ARGS"
+    for line in (
+        f"# {script} sets {names}",
+        f"# {script}:6: the shell reads this line at the start; it is not checked",
+        "node_name = a@b  # RABBITMQ_NODENAME",
+        "default_user = anna  # RABBITMQ_DEFAULT_USER",
+        "default_vhost = x y  # RABBITMQ_DEFAULT_VHOST",
+        "heartbeat_s = 9  # RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS",
+    ):
+        assert line in done.stdout.splitlines()
+
+
 def test_errors_are_reported_and_the_exit_code_is_78(tmp_path: Path) -> None:
     file = write(tmp_path, "heartbeat = x\nfoo = 1\nchannel_max = 7\nmqtt.vhost = /")
     done = run("check-config", file)
@@ -128,3 +149,12 @@ def test_a_strict_broker_refuses_to_start_with_the_same_sentences(tmp_path: Path
         f"amqp-broker: {file}:1: log.console is 'trues', which is neither true nor false.",
         f"amqp-broker: {file}:3: unknown key 'foo'.",
     ]
+
+
+def test_a_strict_broker_accepts_settings_of_other_applications(tmp_path: Path) -> None:
+    (tmp_path / "advanced.config").write_text("[{kernel, [{x, 1}]}].", "utf-8")
+    done = run("check-config", "--strict-config", str(tmp_path))
+    assert (done.returncode, done.stderr) == (
+        0,
+        f"{tmp_path}/advanced.config: settings of kernel have no effect here.\n",
+    )

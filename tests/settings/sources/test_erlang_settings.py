@@ -90,7 +90,13 @@ def test_the_port_of_the_http_api_is_in_a_table(name: str) -> None:
     ],
 )
 def test_terms_without_an_equivalent_are_reported(text: str, wrong: str) -> None:
-    assert from_config(text, "f") == ([], [wrong])
+    entries, [notice] = from_config(text, "f")
+    assert (entries, notice.text) == ([], wrong)
+
+
+def test_the_settings_of_other_applications_are_no_mistake() -> None:
+    _, notices = from_config("[{kernel, []}, {rabbit, [{cluster_nodes, {[a], disc}}]}].", "f")
+    assert [notice.is_wrong for notice in notices] == [False, True]
 
 
 @pytest.mark.parametrize(
@@ -167,7 +173,7 @@ def test_a_term_that_is_no_setting_does_not_lose_the_others() -> None:
         {heartbeat, 16#1E}, {a, #{x => 1}}, {b, <<"\u00fc"/utf8>>}, {c, $a}, {d, [1|2]}, {e, fun m:f/2},
         {channel_max, 1_000}, {default_user, "an" "na"}
     ]}]."""
-    entries, wrong = from_config(text, "f")
+    entries, notices = from_config(text, "f")
     found = {entry.key: entry.value for entry in entries}
     assert (found["heartbeat"], found["channel_max"], found["default_user"]) == ("30", "1000", "anna")
-    assert wrong == [f"f: {key} has no effect here" for key in ("a", "d", "e")]
+    assert [notice.text for notice in notices] == [f"f: {key} has no effect here" for key in ("a", "d", "e")]
