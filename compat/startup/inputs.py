@@ -49,6 +49,19 @@ _HTTP = "management.tcp.ip = 127.0.0.1\nmanagement.tcp.port = {http_port}\n"
 _ARGUMENTS: Final = "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS"
 
 
+_SOURCE: Final = """{source, [{protocol, amqp091}, {uris, ["amqp://"]}, {queue, <<"boats">>},
+    {declarations, [{'exchange.declare', [{exchange, <<"piers">>}, {type, <<"fanout">>}, durable]},
+                    {'queue.declare', [{queue, <<"boats">>}, durable]},
+                    {'queue.bind', [{exchange, <<"piers">>}, {queue, <<"boats">>}]}]}]}"""
+_DESTINATION: Final = """{destination, [{protocol, amqp091}, {uris, ["amqp://"]},
+    {declarations, [{'queue.declare', [{queue, <<"tides">>}, durable]}]},
+    {publish_fields, [{exchange, <<"">>}, {routing_key, <<"tides">>}]}]}"""
+
+
+def _shovels(*shovels: str) -> str:
+    return f"[{{rabbitmq_shovel, [{{shovels, [{', '.join(f'{{{shovel}}}' for shovel in shovels)}]}}]}}].\n"
+
+
 def _terms(*settings: str) -> str:
     return f"[{{rabbit, [{', '.join(settings)}]}}].\n"
 
@@ -146,6 +159,29 @@ INPUTS: Final[Mapping[str, Input]] = {
         {
             "etc/rabbitmq.conf": "default_user = rope\ndefault_pass = knots\ndefault_user_tags.monitoring = true\n"
             "default_permissions.configure = ^$\ndefault_permissions.read = .*\ndefault_permissions.write = ^boats$\n"
+        },
+        login=_ROPE,
+    ),
+    "a static shovel of each form": Input(
+        {
+            "etc/enabled_plugins": "[rabbitmq_shovel].",
+            "etc/advanced.config": _shovels(
+                f"hand_over, [{_SOURCE}, {_DESTINATION}, {{reconnect_delay, 1}}]",
+                """old_one, [{sources, [{broker, "amqp://"}, {declarations, [
+                {'queue.declare', [{queue, <<"crates">>}, durable]}]}]}, {destinations, [{brokers, ["amqp://"]}]},
+                {queue, <<"crates">>}, {publish_fields, [{routing_key, <<"tides">>}]}]""",
+            ),
+        }
+    ),
+    "a static shovel without a destination": Input(
+        {"etc/enabled_plugins": "[rabbitmq_shovel].", "etc/advanced.config": _shovels(f"hand_over, [{_SOURCE}]")}
+    ),
+    "users of new vhosts, and settings of other applications": Input(
+        {
+            "etc/rabbitmq.conf": "default_user = rope\ndefault_pass = knots\ndefault_users.anna.password = x\n"
+            "default_users.anna.tags = monitoring\ndefault_users.anna.configure = ^a\n"
+            "default_users.bert.vhost_pattern = ^harbour$\n",
+            "etc/advanced.config": "[{kernel, [{net_ticktime, 60}]}, {rabbit, [{consumer_timeout, 7200000}]}].",
         },
         login=_ROPE,
     ),

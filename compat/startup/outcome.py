@@ -7,6 +7,7 @@ import json
 import re
 import socket
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
 from pamqp import base, commands, frame
@@ -16,6 +17,9 @@ from compat.startup.starting import StartedAmqpBroker, StartedRabbitMQ, logged, 
 LINES: Final = re.compile(
     r"Ready to start client connection listeners|(?<= )completed with \d+ plugins\."
     r"|Server startup complete; \d+ plugins started\."
+)
+LISTENERS: Final = re.compile(
+    r"started (?:TCP|TLS \(SSL\)) listener on \S+|HTTPS? \([^)]*\) listener started on port \d+"
 )
 TIMEOUT_S: Final = 20
 # Objects of exported definitions, and the fields that an input determines.
@@ -32,18 +36,34 @@ def outcome(broker: StartedRabbitMQ | StartedAmqpBroker) -> dict[str, Any]:
     """Start a broker, look at it, and stop it."""
     try:
         if not start(broker):
-            return {"is started": False}
+            return {"is started": False, "fails": broker.fails()}
         text = "".join(file.read_text("utf-8", errors="replace") for file in sorted(broker.folder.glob("log/*.log")))
         file = broker.folder / "exported.json"
-        exported: Mapping[str, Any] = json.loads(file.read_text("utf-8")) if broker.export(file) else {}
+        # Each of RabbitMQ's commands takes a second to start.
+        with ThreadPoolExecutor(2) as pool:
+            settings, is_exported = pool.submit(broker.effective), pool.submit(broker.export, file)
+        exported: Mapping[str, Any] = json.loads(file.read_text("utf-8")) if is_exported.result() else {}
         return {
             "is started": True,
             "lines": sorted(set(LINES.findall(logged(broker) + text))),
+            "listeners": sorted(broker.anonymous(line) for line in set(LISTENERS.findall(logged(broker) + text))),
+            "files": files(broker),
+            "settings": settings.result(),
             "limits": limits(broker),
             **{kind: _rows(exported.get(kind, []), names) for kind, names in FIELDS.items()},
         }
     finally:
         broker.kill()
+
+
+def files(broker: StartedRabbitMQ | StartedAmqpBroker) -> dict[str, bool]:
+    """Return which files are there that scripts look for."""
+    nodes = broker.folder / "mnesia"
+    pids = [file.read_text("utf-8").strip() for file in nodes.glob("*@localhost.pid")]
+    return {
+        "a file with the number of the process": len(pids) == 1 and pids[0].isdecimal(),
+        "a folder of the node": any(path.is_dir() for path in nodes.glob("*@localhost")),
+    }
 
 
 def _rows(found: list[dict[str, Any]], names: tuple[str, ...]) -> list[list[Any]]:

@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import socket
 import sys
 import time
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from compat.brokers import AmqpBroker, BrokerProcess, free_port
 from compat.oracles.oracle import Oracle
 from compat.oracles.rabbitmq import RabbitMQ
 from compat.startup.inputs import Input
 
+# Settings that both brokers have, by RabbitMQ's names and those of this broker.
+OWN_NAMES: Final = {
+    "consumer_timeout": "consumer_timeout_ms",
+    "heartbeat": "heartbeat_s",
+    "channel_max": "channel_max",
+    "handshake_timeout": "handshake_timeout_ms",
+    "default_user": "default_user",
+    "default_vhost": "default_vhost",
+    "loopback_users": "loopback_users",
+    "default_user_tags": "default_user_tags",
+}
 READY: Final = "Server startup complete"
 MAIN: Final = "import sys; from amqp_broker.cli.rabbitmq.rabbitmq_server import main; main(sys.argv[1:])"
 
@@ -54,7 +67,21 @@ def logged(broker: BrokerProcess) -> str:
     return broker.log_path.read_text("utf-8", errors="replace") if broker.log_path.exists() else ""
 
 
-class StartedRabbitMQ(RabbitMQ):
+class Started(BrokerProcess):
+    """A broker with an input."""
+
+    given: Input
+
+    def fails(self) -> bool:
+        """Return whether the process has ended with the exit code of a failure."""
+        return self.process is not None and (self.process.poll() or 0) > 0
+
+    def anonymous(self, line: str) -> str:
+        """Return a line of the log without the ports, which differ from start to start."""
+        return re.sub(r"\d+$", lambda port: "AMQP" if int(port[0]) == self.port else "HTTP", line)
+
+
+class StartedRabbitMQ(Started, RabbitMQ):
     """RabbitMQ with an input in the place of its usual configuration."""
 
     def __init__(self, given: Input, folder: Path, oracle: Oracle) -> None:
@@ -73,8 +100,14 @@ class StartedRabbitMQ(RabbitMQ):
     def export(self, file: Path) -> bool:
         return self.run("rabbitmqctl", "-q", "export_definitions", str(file)).returncode == 0
 
+    def effective(self) -> dict[str, Any]:
+        """Return effective settings, by RabbitMQ's names."""
+        done = self.run("rabbitmqctl", "-q", "environment", "--formatter", "json")
+        found = json.loads(done.stdout)["rabbit"]
+        return {name: found.get(name) for name in OWN_NAMES}
 
-class StartedAmqpBroker(AmqpBroker):
+
+class StartedAmqpBroker(Started, AmqpBroker):
     """`rabbitmq-server` of this broker."""
 
     def __init__(self, given: Input, folder: Path, profile: str) -> None:
@@ -99,8 +132,17 @@ class StartedAmqpBroker(AmqpBroker):
     def export(self, file: Path) -> bool:
         return self.run("ctl", "-q", "export_definitions", str(file)).returncode == 0
 
+    def effective(self) -> dict[str, Any]:
+        """Return effective settings, by RabbitMQ's names."""
+        done = self.run("ctl", "-q", "environment", "--formatter", "json")
+        found = json.loads(done.stdout)["rabbit"]
+        values = {name: found[own] for name, own in OWN_NAMES.items()}
+        lists = {name: values[name].split() for name in ("loopback_users", "default_user_tags")}
+        # 0 is no limit.
+        return {**values, **lists, "consumer_timeout": values["consumer_timeout"] or "undefined"}
 
-def start(broker: StartedRabbitMQ | StartedAmqpBroker, timeout_s: float = 60) -> bool:
+
+def start(broker: StartedRabbitMQ | StartedAmqpBroker, timeout_s: float = 30) -> bool:
     """Start a broker, and return whether it accepts clients."""
     broker.spawn()
     assert broker.process is not None
