@@ -114,8 +114,6 @@ def chosen(**choices: str) -> Callable[[str], str]:
 
 
 def log_file(text: str) -> str:
-    if text == "true":
-        raise ValueError("is neither false nor the name of a file")
     return "" if text == "false" else text
 
 
@@ -257,7 +255,8 @@ _FAMILIES: Final[dict[str, Callable[[list[Entry], list[Notice]], Found]]] = {
 SILENT: Final = (
     "aws", "event_exchange", "socket_writer",
     "auth_backends.internal", "background_gc_enabled", "background_gc_target_interval", "classic_queue",
-    "cluster_formation", "cluster_keepalive_interval", "cluster_node_type", "cluster_partition_handling",
+    "cluster_formation", "cluster_keepalive_interval", "cluster_node_type", "cluster_nodes",
+    "cluster_partition_handling",
     "cluster_queue_limit", "cluster_tags", "collect_statistics", "collect_statistics_interval",
     "default_worker_pool_size", "definitions.hashing", "definitions.import_backend",
     "definitions.skip_if_unchanged", "delegate_count", "disk_monitor_interval", "distribution", "erlang",
@@ -279,7 +278,8 @@ SILENT: Final = (
 # Keys that users may rely on.
 WITHOUT_EFFECT: Final = (
     "amqp10_client", "amqp1_0", "amqp_client", "auth_backends", "auth_cache", "auth_http", "auth_ldap", "auth_oauth2",
-    "channel_interceptor", "channel_tx_message_max", "consumer_disconnected_timeout", "credential_validator",
+    "channel_interceptor", "channel_tx_message_max", "config_entry_decoder", "consumer_disconnected_timeout",
+    "credential_validator",
     "credentials_obfuscation", "default_limits", "default_policies", "definitions", "exchange_types",
     "federation", "http_dispatch", "link_max_per_session", "listeners.startup_delay", "log.error_logger_format_depth",
     "log.exchange", "log.journald", "log.summarize_process_state", "log.syslog", "log.user", "management",

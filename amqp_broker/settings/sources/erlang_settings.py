@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from amqp_broker.settings.sources import erlang_terms
-from amqp_broker.settings.sources.conf_keys import Notice
-from amqp_broker.settings.sources.erlang_terms import Atom
+from amqp_broker.settings.sources.conf_keys import Notice, settings_at
+from amqp_broker.settings.sources.erlang_terms import Atom, Map
 from amqp_broker.settings.sources.erlang_terms import TermError as TermError
 from amqp_broker.settings.sources.rabbitmq_conf import ESCAPED_POINT, Entry
 
@@ -38,6 +38,8 @@ _RENAMED: Final = {
 }
 # Lists of names, each of which is a key of its own in rabbitmq.conf.
 _SETS: Final = ("loopback_users", "default_user_tags")
+# Lists whose members have numbers in rabbitmq.conf.
+_LISTS: Final = ("auth_backends", "auth_mechanisms")
 # Keys of rabbitmq.conf for the permissions to configure, to write and to read. RabbitMQ confuses the last two.
 _PERMISSIONS: Final = ("configure", "read", "write")
 # Flags of the emulator whose value is a word of its own: `+S 1:1`, but `+S1:1`.
@@ -137,6 +139,9 @@ def _entries(key: str, value: Any, name: str, wrong: list[str]) -> Iterator[Entr
     if key == SHOVELS:
         yield from _shovels(value, name, wrong)
         return
+    if (key, value) == ("log.file.enabled", "true"):
+        # The name of the file is another key's.
+        return
     if isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], Atom):
         if key == "default_consumer_prefetch":
             value = value[1]
@@ -161,8 +166,11 @@ def _entries(key: str, value: Any, name: str, wrong: list[str]) -> Iterator[Entr
             yield Entry(f"{key}.{str(member).replace('.', ESCAPED_POINT)}", "true", name)
         if not value:
             yield Entry(key, "none", name)
-    elif key == "auth_mechanisms" and isinstance(value, list):
-        yield from (Entry(f"{key}.{index}", str(mechanism), name) for index, mechanism in enumerate(value))
+    elif key in _LISTS and isinstance(value, list):
+        yield from (Entry(f"{key}.{index}", str(member), name) for index, member in enumerate(value))
+    elif key == "permit_deprecated_features" and isinstance(value, Map):
+        for feature, is_permitted in value.pairs:
+            yield Entry(f"deprecated_features.permit.{feature}", str(is_permitted), name)
     elif key == "default_permissions" and isinstance(value, list) and len(value) == len(_PERMISSIONS):
         for kind, pattern in zip(_PERMISSIONS, value, strict=True):
             yield Entry(f"{key}.{kind}", str(pattern), name)
@@ -171,8 +179,10 @@ def _entries(key: str, value: Any, name: str, wrong: list[str]) -> Iterator[Entr
     elif is_group:
         for inner, inner_value in value:
             yield from _entries(f"{key}.{inner}", inner_value, name, wrong)
-    else:
+    elif settings_at(key):
         wrong.append(f"{name}: {key} has no effect here")
+    else:
+        yield Entry(key, "", name)
 
 
 def _shovels(value: Any, name: str, wrong: list[str]) -> Iterator[Entry]:
