@@ -104,6 +104,10 @@ class UnexpectedFrame(ConnectionError_):
     code, name = 505, "UNEXPECTED_FRAME"
 
 
+class ResourceError(ConnectionError_):
+    code, name = 506, "RESOURCE_ERROR"
+
+
 class NotAllowed(ConnectionError_):
     code, name = 530, "NOT_ALLOWED"
 

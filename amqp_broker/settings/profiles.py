@@ -84,6 +84,10 @@ class Profile:
     crashes_channels: bool = False
     # basic.qos with global limits the channel; otherwise it works as without global.
     has_global_prefetch: bool = True
+    # A commit finds the queues of its publishes by their names, otherwise these are the queues at the publish.
+    commits_by_name: bool = False
+    # A commit to a queue that was deleted closes the connection (506), unless another queue has its name.
+    commits_need_queues: bool = False
     has_local_random: bool = True
     has_queue_modes: bool = True
     has_queue_version_1: bool = True
@@ -140,6 +144,7 @@ PROFILES: Final = {
         keeps_copies=False,
         normalizes_properties=False,
         streams_name_delivery_mode=False,
+        commits_by_name=True,
     ),
     "4.0": Profile(
         version="4.0.5",
@@ -172,6 +177,7 @@ PROFILES: Final = {
         compares_age_in_ms=True,
         names_type_as_binary=True,
         crashes_channels=True,
+        commits_need_queues=True,
         classic_counts_failures=True,
     ),
 }

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pamqp.commands import Queue, Tx
+from pamqp.commands import Exchange, Queue, Tx
 
 from amqp_broker.conformance.lab import Lab, scenario
 from amqp_broker.conformance.scenario_channel import Channel
@@ -174,3 +174,74 @@ def a_stream_never_refuses_a_commit(lab: Lab) -> None:
     for _ in range(2):
         channel.publish(b"x" * 100, routing_key=q)
         channel.call(Tx.Commit)
+
+
+def _delete_before_commit(lab: Lab, *kinds: str, is_used: bool = False) -> None:
+    """Commit publishes to queues of which the first one is deleted before; the channel may have used it earlier."""
+    both, other = lab.name("both"), lab.channel()
+    other.call(Exchange.Declare, exchange=both, exchange_type="fanout")
+    queues = [
+        lab.queue(f"{number} {kind}", durable=True, arguments={"x-queue-type": kind})
+        for number, kind in enumerate(kinds)
+    ]
+    for queue in queues:
+        other.call(Queue.Bind, queue=queue, exchange=both)
+    channel = _transaction(lab)
+    if is_used:
+        channel.publish(b"0", routing_key=queues[0])
+        channel.call(Tx.Commit)
+    channel.publish(b"1", routing_key=queues[0], mandatory=True)
+    channel.publish(b"2", exchange=both, mandatory=True)
+    channel.publish(b"3", routing_key=queues[0])
+    channel.sync()
+    other.call(Queue.Delete, queue=queues[0])
+    channel.call(Tx.Commit)
+    _look(lab, *queues[1:])
+
+
+@scenario
+def a_classic_queue_is_deleted_before_the_commit(lab: Lab) -> None:
+    _delete_before_commit(lab, "classic", "classic")
+
+
+@scenario
+def a_quorum_queue_is_deleted_before_the_commit(lab: Lab) -> None:
+    _delete_before_commit(lab, "quorum", "classic")
+
+
+@scenario
+def a_classic_queue_that_the_channel_has_used_is_deleted_before_the_commit(lab: Lab) -> None:
+    _delete_before_commit(lab, "classic", "classic", is_used=True)
+
+
+@scenario
+def a_quorum_queue_that_the_channel_has_used_is_deleted_before_the_commit(lab: Lab) -> None:
+    _delete_before_commit(lab, "quorum", "classic", is_used=True)
+
+
+@scenario
+def the_only_queue_of_a_commit_is_deleted_before(lab: Lab) -> None:
+    _delete_before_commit(lab, "classic")
+
+
+@scenario
+def a_queue_is_declared_again_before_the_commit(lab: Lab) -> None:
+    q, channel, other = lab.queue(), _transaction(lab), lab.channel()
+    channel.publish(b"1", routing_key=q, mandatory=True)
+    channel.publish(b"2", routing_key=q)
+    channel.sync()
+    other.call(Queue.Delete, queue=q)
+    lab.queue()
+    channel.call(Tx.Commit)
+    _look(lab, q)
+
+
+@scenario
+def a_queue_that_comes_before_the_commit_gets_no_earlier_publish(lab: Lab) -> None:
+    q, channel = lab.name("q"), _transaction(lab)
+    channel.publish(b"1", routing_key=q)
+    channel.publish(b"2", routing_key=q, mandatory=True)
+    channel.sync()
+    lab.queue()
+    channel.call(Tx.Commit)
+    _look(lab, q)

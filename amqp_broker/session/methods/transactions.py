@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 from pamqp import commands
 
-from amqp_broker.amqp.errors import PreconditionFailed
+from amqp_broker.amqp.errors import PreconditionFailed, ResourceError
+from amqp_broker.broker.queues.reply import ReplyQueue
 from amqp_broker.broker.scheduling.portions import WORK_MAX, Steps, finished
 from amqp_broker.session.channel.acks import acking_by_consumer
 from amqp_broker.session.channel.returning import settling
@@ -109,6 +110,9 @@ def _commit_in_portions(channel: Channel, transaction: Transaction) -> Steps[Non
                     next(steps)
                 except StopIteration as end:
                     is_complete, is_done = end.value, True
+                except ResourceError as error:
+                    session.fail(error, commands.Tx.Commit.index, channel.number)
+                    return
             # commit-ok waits for the whole transaction, which is in one batch.
             session.gate.hold_for_messages()
             yield
@@ -141,25 +145,48 @@ def _publishing(channel: Channel, transaction: Transaction) -> Steps[bool]:
 
     In RabbitMQ a channel learns between two methods only that a quorum queue refuses it or takes publishes again. So
     the queue takes all messages of a commit or none. A message that it refuses does not fail the commit, even where
-    another queue refuses it as well (rabbit_channel.erl, tx.commit and maybe_complete_tx).
+    another queue refuses it as well (rabbit_channel.erl, tx.commit and maybe_complete_tx). A classic queue that was
+    deleted refuses its messages. Raise ResourceError for a deleted queue where the version of RabbitMQ does.
     """
-    broker = channel.session.broker
+    broker, by_name = channel.session.broker, channel.session.broker.profile.commits_by_name
     targets = set(chain.from_iterable(map(itemgetter(2), transaction.publishes)))
     refusing = {queue for queue in targets if queue.refuses(channel.publisher)}
     is_complete = True
     for message, exchange, queues, mandatory in transaction.publishes:
-        alive = tuple(queue for queue in queues if not queue.is_deleted)
+        alive = _found(channel, message, queues) if by_name else _alive(channel, queues)
+        is_returned = mandatory and not (alive if by_name else queues)
         # The exchange may have been declared anew; RabbitMQ counts by name.
         exchange = channel.vhost.exchanges.get(exchange.name, exchange)
-        channel.count_published(exchange, alive, mandatory and not queues)
+        channel.count_published(exchange, alive, is_returned)
         taking = tuple(queue for queue in alive if queue not in refusing)
-        is_taken = basic_publish.push(channel, message, taking, mandatory and not queues, publisher=None)
-        if not is_taken and len(taking) == len(alive):
+        is_taken = basic_publish.push(channel, message, taking, is_returned, publisher=None)
+        is_lost = not by_name and any(queue.is_deleted and queue.type == "classic" for queue in queues)
+        if is_lost or (not is_taken and len(taking) == len(alive)):
             is_complete = False
         broker.work += PUBLISH_WORK
         if broker.work >= WORK_MAX:
             yield
     return is_complete
+
+
+def _found(channel: Channel, message: Message, queues: tuple[Queue, ...]) -> tuple[Queue, ...]:
+    """Return the queues that have the names of a publish's queues at the commit."""
+    if not queues and not message.address.exchange:
+        found = channel.vhost.queues.get(message.address.routing_key)
+        return () if found is None else (found,)
+    there = [channel.vhost.queues.get(queue.name) if queue.is_deleted else queue for queue in queues]
+    return tuple(queue for queue in there if queue is not None)
+
+
+def _alive(channel: Channel, queues: tuple[Queue, ...]) -> tuple[Queue, ...]:
+    """Return the queues of a publish that are left at the commit. Raise ResourceError where one must be."""
+    for queue in queues if channel.session.broker.profile.commits_need_queues else ():
+        if queue.is_deleted and queue.name not in channel.vhost.queues and not isinstance(queue, ReplyQueue):
+            resource = f'{{resource,<<"{channel.vhost.name}">>,queue,\n'
+            raise ResourceError(
+                f'failed to deliver message: {{not_found,\n{" " * 31}{resource}{" " * 35}<<"{queue.name}">>}}}}'
+            )
+    return tuple(queue for queue in queues if not queue.is_deleted)
 
 
 def rollback(channel: Channel, method: commands.Tx.Rollback) -> None:

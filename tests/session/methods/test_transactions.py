@@ -7,6 +7,7 @@ from pamqp import base
 from pamqp.commands import Basic, Channel, Connection, Queue, Tx
 from pamqp.common import FieldTable
 
+from amqp_broker.session.methods import transactions
 from tests.peer import Lab, Peer, blamed, shown
 
 
@@ -107,7 +108,8 @@ def test_a_queue_deleted_before_the_commit_gets_nothing_and_others_do(lab: Lab, 
         other.call(Queue.Bind(queue=queue, exchange="amq.fanout"))
     worker.publish(exchange="amq.fanout", message=b"1", mandatory=True)
     other.call(Queue.Delete(queue="p"))
-    worker.call(Tx.Commit())
+    worker.send(Tx.Commit())
+    worker.expect_channel_close(406)
     assert bodies(other) == [b"1"]
 
 
@@ -336,3 +338,50 @@ def test_transactions_of_channels_are_independent(worker: Peer, other: Peer) -> 
     worker.call(Tx.Rollback(), channel=1)
     worker.call(Tx.Commit(), channel=2)
     assert bodies(other) == [b"2"]
+
+
+def test_before_4_0_a_commit_finds_queues_by_their_names() -> None:
+    peer, other = transaction_before_a_deletion("3.13")
+    peer.send(Tx.Commit())
+    assert peer.expect(Basic.Return).routing_key == "q"
+    peer.expect_content()
+    peer.expect(Tx.CommitOk)
+    peer.publish("late", b"2")
+    other.declare("late")
+    peer.call(Tx.Commit())
+    assert other.get("late") is not None
+
+
+def test_since_4_0_the_commit_to_a_deleted_classic_queue_is_partial() -> None:
+    peer, _ = transaction_before_a_deletion("4.0")
+    peer.send(Tx.Commit())
+    assert "partial tx completion" in peer.expect_channel_close(406)
+
+
+def test_since_4_3_a_commit_needs_all_its_queues() -> None:
+    peer, other = transaction_before_a_deletion("4.3")
+    peer.send(Tx.Commit())
+    assert "failed to deliver message: {not_found" in peer.expect_connection_close(506)
+    again, _ = transaction_before_a_deletion("4.3", other.lab)
+    other.declare("q", durable=True)
+    again.send(Tx.Commit())
+    assert "partial tx completion" in again.expect_channel_close(406)
+
+
+@pytest.mark.interpreted
+def test_a_long_commit_without_its_queue_closes_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transactions, "COMMITTED_MAX", 0)
+    peer, _ = transaction_before_a_deletion("4.3")
+    peer.send(Tx.Commit())
+    peer.expect_connection_close(506)
+
+
+def transaction_before_a_deletion(compat: str, lab: Lab | None = None) -> tuple[Peer, Peer]:
+    """Return a client with a mandatory publish that is not committed, and another one that has deleted its queue."""
+    lab = lab or Lab(compat=compat)
+    peer, other = lab.connect(), lab.connect()
+    other.declare("q", durable=True)
+    peer.call(Tx.Select())
+    peer.publish("q", b"1", mandatory=True)
+    other.call(Queue.Delete(queue="q"))
+    return peer, other
