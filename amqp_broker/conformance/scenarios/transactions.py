@@ -177,7 +177,7 @@ def a_stream_never_refuses_a_commit(lab: Lab) -> None:
 
 
 def _delete_before_commit(lab: Lab, *kinds: str, is_used: bool = False) -> None:
-    """Commit publishes to queues of which the first one is deleted before; the channel may have used it earlier."""
+    """Commit publishes to queues, the first of which is deleted before; with `is_used`, an earlier commit used it."""
     both, other = lab.name("both"), lab.channel()
     other.call(Exchange.Declare, exchange=both, exchange_type="fanout")
     queues = [

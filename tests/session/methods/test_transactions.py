@@ -377,7 +377,7 @@ def test_a_long_commit_without_its_queue_closes_the_connection(monkeypatch: pyte
 
 
 def transaction_before_a_deletion(compat: str, lab: Lab | None = None) -> tuple[Peer, Peer]:
-    """Return a client with a mandatory publish that is not committed, and another one that has deleted its queue."""
+    """Return a client with an uncommitted mandatory publish, and another one that has deleted its queue."""
     lab = lab or Lab(compat=compat)
     peer, other = lab.connect(), lab.connect()
     other.declare("q", durable=True)
