@@ -110,7 +110,24 @@ QUEUE: Final = {
     ),
 }
 
+# The rules in observability/prometheus/rules of rabbitmq/cluster-operator at 045c77d4, without those about Kubernetes.
+ALERTS: Final = {
+    "InsufficientEstablishedErlangDistributionLinks": "erlang_vm_dist_node_state",
+    "UnroutableMessages": (
+        "rabbitmq_channel_messages_unroutable_dropped_total rabbitmq_channel_messages_unroutable_returned_total"
+    ),
+    "MemoryAlarm": "rabbitmq_alarms_memory_used_watermark",
+    "RabbitmqDiskAlarm": "rabbitmq_alarms_free_disk_space_watermark",
+    "RabbitmqFileDescriptorAlarm": "rabbitmq_alarms_file_descriptor_limit",
+    "FileDescriptorsNearLimit": "rabbitmq_process_open_fds rabbitmq_process_max_fds",
+    "HighConnectionChurn": ("rabbitmq_connections_closed_total rabbitmq_connections_opened_total rabbitmq_connections"),
+    "LowDiskWatermarkPredicted": "rabbitmq_disk_space_available_bytes rabbitmq_disk_space_available_limit_bytes",
+    "QueueHasNoConsumers": ("rabbitmq_detailed_queue_consumers{queue=q} rabbitmq_detailed_queue_messages{queue=q}"),
+    "QueueIsGrowing": "rabbitmq_detailed_queue_messages{queue=q}",
+}
+
 BOARDS: Final = {
+    "Alerts": ALERTS,
     "RabbitMQ-Overview": OVERVIEW,
     "RabbitMQ-Overview of 2021": OVERVIEW_OF_2021,
     "RabbitMQ-Quorum-Queues-Raft": RAFT,
@@ -119,6 +136,8 @@ BOARDS: Final = {
 }
 # Panels that stay empty, with the reason; all of a board without a title.
 WITHOUT_DATA: Final = {
+    ("Alerts", "RabbitmqFileDescriptorAlarm"): "RabbitMQ 4.3 no longer has the metric, older versions do",
+    ("Alerts", "InsufficientEstablishedErlangDistributionLinks"): "a single node has no links to others",
     ("RabbitMQ-Overview", "Avg Size"): "messages are not counted by size, which would cost each publish",
     ("RabbitMQ-Overview", "Message Size Distribution"): "as above",
     ("RabbitMQ-Quorum-Queues-Raft", ""): "a single node has no Raft log",
