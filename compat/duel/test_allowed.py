@@ -87,6 +87,8 @@ def test_rabbitmq_3_10_may_deliver_more_than_the_prefetch_after_a_delivery_limit
     assert not is_allowed(limited, ours, theirs, "3.13")
     assert not is_allowed(declared(x_queue_type="quorum"), theirs, ours, "3.13")
     assert not is_allowed(limited, theirs, [*ours[:-1], "q1: 3 ready, 1 consumers"], "3.13")
+    full = declared(x_queue_type="quorum", x_delivery_limit=2, x_max_length=3)
+    assert is_allowed(full, theirs, [*ours[:-1], "q1: 3 ready, 1 consumers"], "3.13")
 
 
 def test_streams_of_rabbitmq_3_10_get_nothing_of_a_history() -> None:
