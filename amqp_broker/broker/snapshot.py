@@ -55,10 +55,10 @@ class KeptMessages(NamedTuple):
 class FrozenQueue:
     """The messages of a queue, its `unacked` ones apart, as they are now."""
 
-    def __init__(self, queue: BacklogQueue[Any], late: list[Item], journal: Journal) -> None:
-        """Freeze a queue; `late` are unacked messages whose deliveries a fault delays, `journal` is frozen."""
+    def __init__(self, queue: BacklogQueue[Any], delayed: list[Item], journal: Journal) -> None:
+        """Freeze a queue; `delayed` are unacked messages whose deliveries a fault delays, `journal` is frozen."""
         self.name = queue.name
-        self.unacked = late
+        self.unacked = delayed
         self._deadlines = queue.deadlines.copy()
         backlog = queue.backlog
         self._items: Iterator[tuple[int, Message, bool]] = iter(())
@@ -90,10 +90,10 @@ class FrozenQueue:
 class FrozenQuorumQueue(FrozenQueue):
     """A quorum queue: it counts returns, and has messages that wait for a retry or for their targets."""
 
-    def __init__(self, queue: QuorumQueue, late: list[Item], journal: Journal) -> None:
+    def __init__(self, queue: QuorumQueue, delayed: list[Item], journal: Journal) -> None:
         # Messages that were delivered before a restart, and that only the journal has.
         self._taken: dict[int, Stored] = {}
-        super().__init__(queue, late, journal)
+        super().__init__(queue, delayed, journal)
         self._turn = queue.backlog.order.turn
         self._counts = queue.counts.frozen()
         self._withheld = [*queue.retries.items(), *queue.dead_letters.items()]
@@ -145,10 +145,10 @@ class FrozenVHost:
         for queue in queues:
             # All of them before the first is frozen, which may get the dead letters of another.
             queue.expire()
-        late = vhost.broker.faults.late
+        delayed = vhost.broker.faults.delayed
         self._queues: dict[Queue, FrozenQueue] = {}
         for queue in queues:
-            held = [(position, one.message) for position, one in late.get(queue, {}).items()]
+            held = [(position, one.message) for position, one in delayed.get(queue, {}).items()]
             if isinstance(queue, QuorumQueue):
                 self._queues[queue] = FrozenQuorumQueue(queue, held, journal)
             else:

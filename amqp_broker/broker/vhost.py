@@ -91,7 +91,7 @@ class VHost:
         self.route_cache = RouteCache()
         self.dead_forms = DeadForms()
         # Octets of dead letters that came to queues while these were giving up messages, and are still there.
-        self.late_bytes = 0
+        self.dead_letter_bytes = 0
         self.counts: VHostCounts = VHostCounts(self.exchanges, broker.counters)
 
     def __str__(self) -> str:

@@ -13,7 +13,7 @@ from amqp_broker.amqp.message import Message
 from amqp_broker.broker.clients.client_connection import Connection
 from amqp_broker.broker.lab import delivery_faults, publish_faults
 from amqp_broker.broker.lab.connection_faults import ConnectionFaults
-from amqp_broker.broker.lab.delivery_faults import LateDelivery
+from amqp_broker.broker.lab.delivery_faults import DelayedDelivery
 from amqp_broker.broker.lab.fault_rules import Rule
 from amqp_broker.broker.lab.withheld_confirms import WithheldConfirms
 from amqp_broker.broker.queues.consumer import Consumer
@@ -159,23 +159,23 @@ def what_is_late_counts_as_delivered_at_once(patch: pytest.MonkeyPatch) -> None:
 
 @plant
 def what_is_late_is_lost_with_its_consumer(patch: pytest.MonkeyPatch) -> None:
-    def make(come: Callable[[LateDelivery, int], None]) -> Any:
-        def wrong(self: LateDelivery, now: int) -> None:
+    def make(come: Callable[[DelayedDelivery, int], None]) -> Any:
+        def wrong(self: DelayedDelivery, now: int) -> None:
             queue, position = self._queue, self._position
             if self.consumer in queue.consumers:
                 come(self, now)
                 return
-            late = self._broker.faults.late.pop(queue)
+            late = self._broker.faults.delayed.pop(queue)
             del late[position]
             if late:
-                self._broker.faults.late[queue] = late
+                self._broker.faults.delayed[queue] = late
             queue.unacked_count -= 1
             queue.forget(position, self.message)
             self.consumer.release()
 
         return wrong
 
-    replace(patch, LateDelivery, "__call__", make)
+    replace(patch, DelayedDelivery, "__call__", make)
 
 
 @plant
@@ -197,13 +197,13 @@ def what_was_late_and_came_back_is_late_again(patch: pytest.MonkeyPatch) -> None
 @plant
 def what_is_late_is_hit_by_no_other_rule(patch: pytest.MonkeyPatch) -> None:
     def make(init: Callable[..., None]) -> Any:
-        def wrong(self: LateDelivery, *what: Any) -> None:
+        def wrong(self: DelayedDelivery, *what: Any) -> None:
             init(self, *what)
             self._rules = [rule for rule in self._rules if rule.action == "delay_delivery"]
 
         return wrong
 
-    replace(patch, LateDelivery, "__init__", make)
+    replace(patch, DelayedDelivery, "__init__", make)
 
 
 @plant

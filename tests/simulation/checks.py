@@ -71,8 +71,8 @@ def check(sim: Simulation) -> None:
 
 def check_late(sim: Simulation, unacked: dict[Queue, Copies]) -> int:
     """Also collects what is late as unacked; returns how many that are."""
-    found = sim.lab.broker.faults.late
-    late = {one: model for one, model in sim.faults.late.items() if model is not None}
+    found = sim.lab.broker.faults.delayed
+    late = {one: model for one, model in sim.faults.delayed.items() if model is not None}
     demand({one for ones in found.values() for one in ones.values()} == set(late), f"{late.values()} are to be late")
     for queue in set(found) & set(unacked):
         for position, one in found[queue].items():

@@ -17,7 +17,7 @@ from tests.present import present
 from tests.simulation.ledger import Broken, Copy, Heard, Message, demand, heard_in
 
 if TYPE_CHECKING:
-    from amqp_broker.broker.lab.delivery_faults import LateDelivery
+    from amqp_broker.broker.lab.delivery_faults import DelayedDelivery
     from tests.simulation.delivery_faults import LateModel
     from tests.simulation.faults import RuleModel
     from tests.simulation.queues import QueueModel
@@ -113,7 +113,7 @@ class Delivery:
     tag: int
     redelivered: bool
     heard: Heard
-    late: LateDelivery | None = None
+    late: DelayedDelivery | None = None
 
     def __repr__(self) -> str:
         again = "again " if self.redelivered else ""

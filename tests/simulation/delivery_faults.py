@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from pamqp import frame
 
 from amqp_broker.broker.lab import delivery_faults
-from amqp_broker.broker.lab.delivery_faults import LateDelivery
+from amqp_broker.broker.lab.delivery_faults import DelayedDelivery
 from amqp_broker.broker.lab.fault_rules import Rule
 from amqp_broker.broker.queues.consumer import Consumer
 from tests.simulation.client import ChannelModel, Client, ConsumerModel, Delivery, Held
@@ -53,8 +53,8 @@ def is_strike(callback: object) -> bool:
 
 def hear_of_late(sim: Simulation) -> None:
     """Note new late deliveries, which the clients do not have yet."""
-    known = sim.faults.late
-    for ones in sim.lab.broker.faults.late.values():
+    known = sim.faults.delayed
+    for ones in sim.lab.broker.faults.delayed.values():
         for late in ones.values():
             if late not in known:
                 known[late] = None
@@ -92,7 +92,7 @@ def deliver(world: World, delivery: Delivery, copy: Copy) -> None:
         follow_hits(world, delivery, hits)
     else:
         late = LateModel(copy, consumer, delivery.heard, delivery.redelivered, world.now + delay_ms, hits)
-        model.late[delivery.late] = late
+        model.delayed[delivery.late] = late
         consumer.channel.late.append(late)
 
 
@@ -124,9 +124,9 @@ def hear_duplicate(world: World, consumer: ConsumerModel, expected: Delivery) ->
 # When the time has come
 
 
-def come_late(sim: Simulation, callback: LateDelivery) -> None:
+def come_late(sim: Simulation, callback: DelayedDelivery) -> None:
     """A delivery that was late is there, or goes back."""
-    world, late = sim.world, sim.faults.late.pop(callback)
+    world, late = sim.world, sim.faults.delayed.pop(callback)
     assert late is not None
     copy, consumer, channel = late.copy, late.consumer, late.consumer.channel
     demand(sim.lab.now == late.due_ms, f"{copy} comes at {sim.lab.now}, and was due at {late.due_ms}")

@@ -14,7 +14,7 @@ from pamqp import frame
 from pamqp.commands import Connection
 
 from amqp_broker.amqp.connection_states import ENDED
-from amqp_broker.broker.lab.delivery_faults import LateDelivery
+from amqp_broker.broker.lab.delivery_faults import DelayedDelivery
 from amqp_broker.broker.lab.fault_rules import Rule
 from tests.simulation.client import CONFIRMING, TRANSACTIONAL, ChannelModel, Client, ConsumerModel, Publish
 from tests.simulation.connection_faults import LASTING_ACTIONS, add_lasting, afflict, recover, unblock
@@ -67,8 +67,8 @@ class FaultsModel:
     """The rules in force, oldest first."""
 
     rules: list[RuleModel] = field(default_factory=list)
-    # The late delivery; None until the model has seen it leave its queue.
-    late: dict[LateDelivery, LateModel | None] = field(default_factory=dict)
+    # The model of each delayed delivery; None until the model has seen it leave its queue.
+    delayed: dict[DelayedDelivery, LateModel | None] = field(default_factory=dict)
     # Consumers that are cancelled when the broker has time to.
     cancels_due: list[ConsumerModel] = field(default_factory=list)
     # Rules that were removed.

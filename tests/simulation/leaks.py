@@ -8,8 +8,8 @@ from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any
 
 from amqp_broker.broker.broker import Broker
-from amqp_broker.broker.lab.delivery_faults import LateDelivery
-from amqp_broker.broker.lab.withheld_confirms import LateConfirm
+from amqp_broker.broker.lab.delivery_faults import DelayedDelivery
+from amqp_broker.broker.lab.withheld_confirms import DelayedConfirm
 from amqp_broker.broker.queues.expiry import Expiry
 from amqp_broker.broker.queues.queue import Queue
 from amqp_broker.broker.queues.unused_expiry import UnusedExpiry
@@ -36,7 +36,7 @@ def check_memory(broker: Broker, vhost: VHost, sessions: set[Session], topology:
         callback: Any = timer.callback
         if callback is None:
             continue
-        if isinstance(callback, (LateConfirm, LateDelivery)) or is_strike(callback) or is_end_of_block(callback):
+        if isinstance(callback, (DelayedConfirm, DelayedDelivery)) or is_strike(callback) or is_end_of_block(callback):
             # These timers check by themselves whether their connection still exists.
             continue
         owner, name = callback.__self__, callback.__name__

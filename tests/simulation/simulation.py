@@ -19,8 +19,8 @@ from pamqp.commands import Channel
 from amqp_broker.broker import broker as broker_module
 from amqp_broker.broker.broker import PORTION_STEPS, Broker
 from amqp_broker.broker.durability.journal import NullJournal
-from amqp_broker.broker.lab.delivery_faults import LateDelivery
-from amqp_broker.broker.lab.withheld_confirms import LateConfirm
+from amqp_broker.broker.lab.delivery_faults import DelayedDelivery
+from amqp_broker.broker.lab.withheld_confirms import DelayedConfirm
 from amqp_broker.broker.operations import restoring
 from amqp_broker.broker.queues.expiry import Expiry
 from amqp_broker.broker.queues.queue import Queue
@@ -353,9 +353,9 @@ class Simulation:
     def _follow_timer(self) -> None:
         """Something was due in the broker: the same is due in the model."""
         callback: Any = self.timers.last
-        if isinstance(callback, LateConfirm):
+        if isinstance(callback, DelayedConfirm):
             return
-        if isinstance(callback, LateDelivery):
+        if isinstance(callback, DelayedDelivery):
             come_late(self, callback)
             return
         if is_strike(callback):

@@ -253,7 +253,7 @@ def remove_all(sim: Simulation) -> None:
     """Remove all remaining policies, queues and exchanges."""
     clear_policy(sim)
     vhost, world = sim.lab.vhost, sim.world
-    late = {late.copy for late in sim.faults.late.values() if late is not None}
+    late = {late.copy for late in sim.faults.delayed.values() if late is not None}
     for queue in list(sim.topology.queues.values()):
         demand(queue.unacked <= late, f"{queue.name} has unacked messages without an owner")
         vhost.remove_queue(vhost.queues[queue.name])

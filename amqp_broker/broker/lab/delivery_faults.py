@@ -47,9 +47,9 @@ def deliver(
         queue.note_change()
         queue.unacked_count += 1
         consumer.reserve()
-        late = LateDelivery(broker, queue, consumer, message, delivered, position, redelivered, rules)
-        injector.late.setdefault(queue, {})[position] = late
-        broker.timers.at(broker.now + delay_ms, late)
+        delayed = DelayedDelivery(broker, queue, consumer, message, delivered, position, redelivered, rules)
+        injector.delayed.setdefault(queue, {})[position] = delayed
+        broker.timers.at(broker.now + delay_ms, delayed)
     else:
         consumer.deliver(delivered, position, redelivered)
         after_delivery(broker, consumer, delivered, rules)
@@ -86,7 +86,7 @@ def cancel(consumer: Consumer) -> None:
             consumer.queue.keep_leaver(consumer)
 
 
-class LateDelivery:
+class DelayedDelivery:
     """A delayed delivery: the message is neither ready nor with its consumer, and counts as unacked."""
 
     __slots__ = ("_broker", "_position", "_queue", "_rules", "consumer", "delivered", "message", "redelivered")
@@ -111,9 +111,9 @@ class LateDelivery:
     def __call__(self, now: int) -> None:
         injector, queue, position = self._broker.faults, self._queue, self._position
         self._broker.now = now
-        del injector.late[queue][position]
-        if not injector.late[queue]:
-            del injector.late[queue]
+        del injector.delayed[queue][position]
+        if not injector.delayed[queue]:
+            del injector.delayed[queue]
         if self.consumer in queue.consumers:
             queue.unacked_count -= 1
             self.consumer.deliver_reserved(self.delivered, position, self.redelivered)

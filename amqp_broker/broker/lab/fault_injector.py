@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from amqp_broker.amqp.message import Message
     from amqp_broker.broker.broker import Broker
     from amqp_broker.broker.clients.client_connection import Connection
-    from amqp_broker.broker.lab.delivery_faults import LateDelivery
+    from amqp_broker.broker.lab.delivery_faults import DelayedDelivery
     from amqp_broker.broker.queues.consumer import Consumer
     from amqp_broker.broker.queues.queue import Queue
 
@@ -46,7 +46,7 @@ class FaultInjector:
         self.on_deliver: tuple[Rule, ...] = ()
         self.on_ack: tuple[Rule, ...] = ()
         # Delayed deliveries by queue and position.
-        self.late: dict[Queue, dict[int, LateDelivery]] = {}
+        self.delayed: dict[Queue, dict[int, DelayedDelivery]] = {}
 
     def __iter__(self) -> Iterator[Rule]:
         return iter(list(self._rules.values()))

@@ -26,7 +26,7 @@ class WithheldConfirms:
         # the counters of an ack.
         self._ahead: dict[int, tuple[int | None, bool, tuple[PublishCounts, ...]]] = {}
         # Numbers whose delay runs, and the first number that is never confirmed.
-        self._late: set[int] = set()
+        self._delayed: set[int] = set()
         self._first_lost: int | None = None
         # Number of messages that confirms have passed, and that are not confirmed.
         self.passed_count = 0
@@ -37,7 +37,7 @@ class WithheldConfirms:
     def pass_over(self, until: int) -> list[int]:
         """Return, in order, the numbers to leave out of a confirm of all up to `until`; their delays begin."""
         passed = [number for number in self._ahead if number <= until]
-        left_out = {*passed, *self._late}
+        left_out = {*passed, *self._delayed}
         if self._first_lost is not None:
             left_out.add(self._first_lost)
         broker = self._channel.session.broker
@@ -47,17 +47,19 @@ class WithheldConfirms:
             if delay_ms is None:
                 self._first_lost = min(number, self._first_lost or number)
             else:
-                self._late.add(number)
+                self._delayed.add(number)
                 message = self._confirms.traced.get(number)
-                broker.timers.at(broker.now + delay_ms, LateConfirm(self, number, None if is_nack else counts, message))
+                broker.timers.at(
+                    broker.now + delay_ms, DelayedConfirm(self, number, None if is_nack else counts, message)
+                )
         return sorted(left_out)
 
     def release(self, number: int, acked: tuple[PublishCounts, ...] | None, message: Message | None, now: int) -> None:
-        """Send a late confirm if its channel is still open: an ack that `acked` counts, or (None) a nack.
+        """Send a delayed confirm if its channel is still open: an ack that `acked` counts, or (None) a nack.
 
         `message` is the traced message.
         """
-        self._late.discard(number)
+        self._delayed.discard(number)
         self.passed_count -= 1
         channel, session = self._channel, self._channel.session
         session.broker.now = now
@@ -70,8 +72,8 @@ class WithheldConfirms:
                 channel.vhost.trace.confirmed(session, channel.number, message, number, acked is not None)
 
 
-class LateConfirm:
-    """The timer of a late confirm."""
+class DelayedConfirm:
+    """The timer of a delayed confirm."""
 
     __slots__ = ("_acked", "_message", "_number", "_withheld")
 

@@ -47,37 +47,37 @@ class GivingUpQueue(Queue):
         # The reason for which messages are to be given up in the next turn; "" for none.
         self.giving_up = ""
         # Dead letters that have come meanwhile, beyond those that were given up.
-        self._late_count = self._late_bytes = 0
+        self._dead_letter_count = self._dead_letter_bytes = 0
         # Set if a new limit is to drop messages although the queue refuses publishes from then on.
         self.drops_once = False
         # Those that were taken to be given up in reverse.
         self._dropped: list[tuple[Message, int]] = []
         # Those that were to be given up in a turn that had no more time. The journal has them.
-        self._late: deque[tuple[int, Message, str]] = deque()
+        self._given_up: deque[tuple[int, Message, str]] = deque()
 
-    def accept_late(self, message: Message, publisher: Publisher | None, targets: int) -> bool:
+    def accept_dead_letter(self, message: Message, publisher: Publisher | None, targets: int) -> bool:
         """Accept a dead letter while this queue is giving up messages; `targets` is the number of its targets.
 
         Where too many have come, give it up instead of the first, because the next ones would fill the memory.
         """
         is_due = self.giving_up == MAXLEN or self.settings.message_ttl_ms == 0
-        if is_due and self.vhost.late_bytes > FLOOD_BYTES:
+        if is_due and self.vhost.dead_letter_bytes > FLOOD_BYTES:
             self.statistics.given_up[self.giving_up] += 1
             self._give_up(message, self.giving_up, is_refused=True)
             return True
         octets = SLOT_BYTES + (LETTER_BYTES + len(message.content)) // targets
-        self._late_count += 1
-        self._late_bytes += octets
-        self.vhost.late_bytes += octets
+        self._dead_letter_count += 1
+        self._dead_letter_bytes += octets
+        self.vhost.dead_letter_bytes += octets
         return self.accept(message, publisher)
 
-    def _forget_late(self, count: int) -> None:
+    def _forget_dead_letters(self, count: int) -> None:
         """Count that as many messages have left as have come last, or more."""
-        if self._late_count:
-            octets = self._late_bytes * min(count, self._late_count) // self._late_count
-            self._late_count = max(0, self._late_count - count)
-            self._late_bytes -= octets
-            self.vhost.late_bytes -= octets
+        if self._dead_letter_count:
+            octets = self._dead_letter_bytes * min(count, self._dead_letter_count) // self._dead_letter_count
+            self._dead_letter_count = max(0, self._dead_letter_count - count)
+            self._dead_letter_bytes -= octets
+            self.vhost.dead_letter_bytes -= octets
 
     @abstractmethod
     def _is_due(self, reason: str) -> bool:
@@ -119,7 +119,7 @@ class GivingUpQueue(Queue):
             else:
                 with broker.dead_letters_held(serves_freed=False):
                     count = self._discard_all(self._while_time(dying), reason)
-            self._forget_late(count)
+            self._forget_dead_letters(count)
             if not count:
                 return
         if not self.giving_up and (self._is_due(reason) or self._dropped):
@@ -128,7 +128,7 @@ class GivingUpQueue(Queue):
             self._pause_drain()
 
     def _waits(self) -> bool:
-        return self._late_count > 0 and self.vhost.broker.dead_lettering.is_flooded(self.vhost)
+        return self._dead_letter_count > 0 and self.vhost.broker.dead_lettering.is_flooded(self.vhost)
 
     def _give_up_two(self) -> None:
         """Give up two messages for one that comes, so that no publisher brings more than the queue gives up."""
@@ -153,21 +153,21 @@ class GivingUpQueue(Queue):
 
     def _discard_in_time(self, position: int, message: Message, reason: str) -> None:
         """Give up a message that has come back, in a later turn if this one has no more time."""
-        if not self._late and self.vhost.broker.work < WORK_MAX:
+        if not self._given_up and self.vhost.broker.work < WORK_MAX:
             self._discard(position, message, reason)
             return
-        self._late.append((position, message, reason))
-        if len(self._late) == 1:
-            self.vhost.broker.undrained.append(self._discard_late)
+        self._given_up.append((position, message, reason))
+        if len(self._given_up) == 1:
+            self.vhost.broker.undrained.append(self._discard_given_up)
 
-    def _discard_late(self) -> None:
+    def _discard_given_up(self) -> None:
         broker = self.vhost.broker
         with broker.dead_letters_held(serves_freed=False):
-            while self._late and broker.work < WORK_MAX:
+            while self._given_up and broker.work < WORK_MAX:
                 broker.work += GIVE_UP_WORK
-                self._discard(*self._late.popleft())
-        if self._late:
-            broker.undrained.append(self._discard_late)
+                self._discard(*self._given_up.popleft())
+        if self._given_up:
+            broker.undrained.append(self._discard_given_up)
 
     def _drain_next_portion(self) -> None:
         self.is_undrained = False
@@ -178,7 +178,7 @@ class GivingUpQueue(Queue):
             self._look_again()
             self._update_extras()
             if not self.giving_up:
-                self._forget_late(self._late_count)
+                self._forget_dead_letters(self._dead_letter_count)
         if not self.holds:
             super()._drain_next_portion()
 
@@ -189,5 +189,5 @@ class GivingUpQueue(Queue):
 
     def release(self) -> None:
         super().release()
-        self._forget_late(self._late_count)
+        self._forget_dead_letters(self._dead_letter_count)
         self._dropped.clear()

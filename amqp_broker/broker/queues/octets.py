@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from amqp_broker.amqp.message import CONTENT, FRAME, SpecialMessage
-from amqp_broker.broker.queues.deaths import before_deaths
+from amqp_broker.broker.queues.before_death import properties_before_death
 
 if TYPE_CHECKING:
     from amqp_broker.amqp.message import Message
@@ -21,6 +21,6 @@ def octets_of(message: Message, with_properties: bool) -> int:
     if not with_properties:
         return message.body_bytes
     if isinstance(message, SpecialMessage) and message.has_died:
-        return len(before_deaths(message).encode()) + message.body_bytes
+        return len(properties_before_death(message).encode()) + message.body_bytes
     header_bytes: int = FRAME.unpack_from(message.content)[2]
     return header_bytes - CONTENT.size + message.body_bytes

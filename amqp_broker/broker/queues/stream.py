@@ -17,7 +17,7 @@ from amqp_broker.amqp.stamped_message import StampedMessage
 from amqp_broker.broker.admin.policy_merging import interval_ms
 from amqp_broker.broker.durability.chunk import HEADERS_FLAG, Filter, without_nested_headers
 from amqp_broker.broker.durability.stream_log import CHUNK_BYTES_MAX, JournaledLog, StreamLog
-from amqp_broker.broker.queues.deaths import with_expiration
+from amqp_broker.broker.queues.before_death import with_expiration
 from amqp_broker.broker.queues.queue import DRAIN_BYTES_MAX, DRAIN_MESSAGES_MAX, Queue, QueueDeclaration
 from amqp_broker.broker.queues.queue_settings import QueueSettings, effective
 from amqp_broker.broker.scheduling.portions import WORK_MAX, Steps

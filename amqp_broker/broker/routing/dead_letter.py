@@ -66,8 +66,8 @@ class DeadForm:
     targets: list[Queue] | None = None
 
 
-# How a message dies: queue, exchange, routing key, reason, time in s, address, and whether the message is rerouted.
-Death: TypeAlias = "tuple[Queue, Exchange, str | None, str, int, Address, bool]"
+# Key of a dead form: queue, exchange, routing key, reason, time in s, address, and whether the message is rerouted.
+FormKey: TypeAlias = "tuple[Queue, Exchange, str | None, str, int, Address, bool]"
 
 
 class DeadForms:
@@ -79,9 +79,9 @@ class DeadForms:
     __slots__ = ("by_expiration", "by_list", "long")
 
     def __init__(self) -> None:
-        self.by_list: dict[tuple[Death, bytes], DeadForm] = {}
-        self.by_expiration: dict[tuple[Death, bytes | None], DeadForm] = {}
-        self.long: deque[tuple[Death, bytes, DeadForm]] = deque(maxlen=LONG_FORMS_MAX)
+        self.by_list: dict[tuple[FormKey, bytes], DeadForm] = {}
+        self.by_expiration: dict[tuple[FormKey, bytes | None], DeadForm] = {}
+        self.long: deque[tuple[FormKey, bytes, DeadForm]] = deque(maxlen=LONG_FORMS_MAX)
 
     def clear(self) -> None:
         self.by_list.clear()
@@ -172,7 +172,7 @@ def push(vhost: VHost, letter: DeadLetter, taken_by: Collection[str] = ()) -> tu
 
 def _accepts(target: Queue, dead: Message, publisher: Publisher | None, targets: int) -> bool:
     if isinstance(target, GivingUpQueue) and target.giving_up:
-        return target.accept_late(dead, publisher, targets)
+        return target.accept_dead_letter(dead, publisher, targets)
     return target.accept(dead, publisher)
 
 
@@ -207,7 +207,7 @@ def _dead_form(vhost: VHost, queue: Queue, exchange: Exchange, message: Message,
     return form
 
 
-def _long_dead_form(forms: DeadForms, death: Death, message: Message, property_list: bytes) -> DeadForm:
+def _long_dead_form(forms: DeadForms, death: FormKey, message: Message, property_list: bytes) -> DeadForm:
     """Return the form of a message with a long history."""
     former = None
     for known_death, known_list, form in forms.long:

@@ -106,7 +106,7 @@ class DeadLettering:
 
     def is_flooded(self, vhost: VHost) -> bool:
         """Return whether queues that dead letters have come to are to wait for those that were refused."""
-        return vhost.late_bytes > FLOOD_BYTES and self._refused.waits_in(vhost)
+        return vhost.dead_letter_bytes > FLOOD_BYTES and self._refused.waits_in(vhost)
 
     @contextmanager
     def held(self, *, serves_freed: bool) -> Iterator[None]:

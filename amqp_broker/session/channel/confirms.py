@@ -48,7 +48,7 @@ class Confirms:
             self.withheld = WithheldConfirms(self._channel, self)
         number = self._channel.publish_count
         if number in self._rejected[-1:]:
-            # A queue refused the message, so the late confirm is a nack.
+            # A queue refused the message, so the delayed confirm is a nack.
             self._rejected.pop()
             is_nack = True
         self.withheld.add(number, delay_ms, is_nack, self._channel.publish_counts)

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 TICK_MS: Final = 60_000
 # Deliveries that are looked at in one step; each counts as a piece of work.
 CHECKED_AT_ONCE: Final = 256
-# The work of a delivery that is late, beside that of its return.
-LATE_WORK: Final = 2
+# The work of a delivery that has timed out, beside that of its return.
+TIMED_OUT_WORK: Final = 2
 # The timeout that RabbitMQ 4.3 names in its text about a quorum queue.
 UNNAMED_MS: Final = -1
 
@@ -138,12 +138,12 @@ class AckTimeouts:
     def time_out(self, channel: Channel, tags: list[int]) -> None:
         """Return deliveries to their quorum queues. Cancel their consumers, or close the channel where that fails.
 
-        RabbitMQ keeps a consumer that it cancels: it gets messages again when it has settled what was late.
+        RabbitMQ keeps a consumer that it cancels: it gets messages again when it has settled what has timed out.
         """
         self._session.broker.do_in_portions(self._timing_out(channel, tags))
 
     def _timing_out(self, channel: Channel, tags: list[int]) -> Steps[None]:
-        late: dict[Consumer, list[int]] = {}
+        timed_out: dict[Consumer, list[int]] = {}
         for number, tag in enumerate(tags, 1):
             if number % CHECKED_AT_ONCE == 0:
                 self._session.broker.work += CHECKED_AT_ONCE
@@ -158,12 +158,12 @@ class AckTimeouts:
                     other.queue.rotation.suspend(other)
                 deliveries = channel.unacked.deliveries
                 channel.settle_rejected(
-                    [(late_tag, deliveries.pop(late_tag)) for late_tag in tags if late_tag in deliveries], requeue=True
+                    [(overdue, deliveries.pop(overdue)) for overdue in tags if overdue in deliveries], requeue=True
                 )
                 self._close(channel, UNNAMED_MS)
                 return
-            late.setdefault(consumer, []).append(tag)
-        for of_channel, its_tags in late.items():
+            timed_out.setdefault(consumer, []).append(tag)
+        for of_channel, its_tags in timed_out.items():
             yield from self._cancelling(channel, of_channel, its_tags)
 
     @property
@@ -180,7 +180,7 @@ class AckTimeouts:
                 deliveries.append((tag, delivery))
                 channel.unacked.time_out(tag, consumer, delivery[3])
             if number % CHECKED_AT_ONCE == 0:
-                broker.work += LATE_WORK * CHECKED_AT_ONCE
+                broker.work += TIMED_OUT_WORK * CHECKED_AT_ONCE
                 yield
         if not deliveries:
             return

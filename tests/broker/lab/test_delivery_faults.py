@@ -111,7 +111,7 @@ def test_a_delayed_delivery_frees_its_place_however_it_ends(lab: Lab, peer: Peer
     channel.collect()
     assert channel.counts.message_stats().get("ack", 0) == (ends == "comes")
     assert channel.limit is None or channel.limit.count == 0
-    assert (channel.unacked.reserved_count, lab.broker.faults.late) == (0, {})
+    assert (channel.unacked.reserved_count, lab.broker.faults.delayed) == (0, {})
     peer.declare("other")
     peer.consume("other", "second")
     peer.publish("other", b"next")

@@ -78,7 +78,7 @@ def test_messages_that_multiply_in_a_cycle_stay_few_and_others_are_served(
         octets = []
         for _ in range(800):
             assert lab.broker.drain_on(), "it has no end"
-            octets.append(lab.vhost.late_bytes + lab.broker.dead_lettering._refused._octets)
+            octets.append(lab.vhost.dead_letter_bytes + lab.broker.dead_lettering._refused._octets)
         other.publish("other", b"served")
         assert lab.vhost.queues["other"].ready_count == 1
     assert max(octets[400:]) < 1.2 * max(octets[:400]), octets[::50]
@@ -92,7 +92,7 @@ def test_a_small_cycle_ends_as_in_rabbitmq(arguments: dict[str, Any]) -> None:
         peer.publish("", b"%d" % number, exchange="x")
     lab.drain()
     assert {queue.ready_count for queue in lab.vhost.queues.values()} == {arguments.get("x-max-length", 0)}
-    assert lab.vhost.late_bytes == 0
+    assert lab.vhost.dead_letter_bytes == 0
 
 
 @pytest.mark.interpreted
@@ -106,9 +106,9 @@ def test_a_flood_ends_with_its_queues(monkeypatch: pytest.MonkeyPatch) -> None:
             peer.publish("", b"%d" % number, exchange="x")
         for _ in range(300):
             lab.broker.drain_on()
-        assert lab.vhost.late_bytes > FLOOD
+        assert lab.vhost.dead_letter_bytes > FLOOD
         for name in list(lab.vhost.queues):
             lab.vhost.remove_queue(lab.vhost.queues[name])
         lab.drain()
-    assert lab.vhost.late_bytes == 0
+    assert lab.vhost.dead_letter_bytes == 0
     assert not lab.broker.undrained

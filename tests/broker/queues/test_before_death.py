@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from amqp_broker.amqp.message import SpecialMessage
-from amqp_broker.broker.queues.deaths import before_deaths, with_expiration
+from amqp_broker.broker.queues.before_death import properties_before_death, with_expiration
 from tests.broker_parts import new_message
 
 
@@ -34,10 +34,10 @@ def test_a_dead_letter_had_the_expiration_of_its_oldest_death_that_has_one(
 
 def test_before_its_deaths_a_message_had_no_history() -> None:
     message = dead({"original-expiration": "700"}, **{"x-first-death-queue": "q", "x-last-death-queue": "q", "h": 1})
-    assert before_deaths(message).as_dict() == {"headers": {"h": 1}, "expiration": "700"}
+    assert properties_before_death(message).as_dict() == {"headers": {"h": 1}, "expiration": "700"}
 
 
 def test_before_its_deaths_a_message_may_have_had_an_empty_table() -> None:
     message = dead({"queue": "q"})
     message.had_empty_table = True
-    assert before_deaths(message).headers == {}
+    assert properties_before_death(message).headers == {}

@@ -25,7 +25,7 @@ def with_expiration(message: SpecialMessage) -> Message:
     return message.with_properties(properties)
 
 
-def before_deaths(message: SpecialMessage) -> Properties:
+def properties_before_death(message: SpecialMessage) -> Properties:
     """Return the properties of a dead letter with its expiration and without its history."""
     properties = message.properties()
     headers = properties.headers or {}
