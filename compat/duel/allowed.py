@@ -167,8 +167,8 @@ def _words(line: str) -> list[str]:
 def _is_credited_twice(program: Program, theirs: Sequence[str], ours: Sequence[str]) -> bool:
     """Return whether only RabbitMQ delivers more than the prefetch of a consumer.
 
-    3.10 credits a consumer twice for a message that exceeds the delivery limit of its quorum queue. Such a message is
-    ready here, or dropped because of a maximum length.
+    3.10 credits a consumer twice for a message that exceeds the delivery limit of its quorum queue. Here the
+    messages that it delivers are ready, or dropped because of a maximum length.
     """
     has_limit = any("delivery-limit" in str(step) for step in program)
     has_length = any("max-length" in str(step) for step in program)
