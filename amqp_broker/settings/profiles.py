@@ -47,8 +47,9 @@ class Profile:
     quorum_priority_levels: int = 2
     # The first message of each priority of a quorum queue expires, and not only the one that is delivered next.
     quorum_expires_by_level: bool = False
-    # A consumer of higher priority becomes the single active one of a quorum queue once that one is idle.
-    priority_takes_over: bool = True
+    # The single active consumer of a quorum queue is one of the highest priority: a consumer of higher priority follows
+    # it once it is idle.
+    priority_activates: bool = True
     # Dead letters bring the number of their failed deliveries to a quorum queue, where they count for its limit.
     quorum_takes_failures: bool = True
     # Classic queues count failed deliveries, too, and mark dead letters with such a number as redelivered.
@@ -133,7 +134,7 @@ PROFILES: Final = {
         quorum_priority_levels=1,
         returns_by_tag=True,
         has_unlimited_deliveries=False,
-        priority_takes_over=False,
+        priority_activates=False,
         client_deaths_count=True,
         reply_tags_count=False,
         returns_late_replies=True,

@@ -24,6 +24,8 @@ class ConsumerRotation:
         self.has_priorities = False
         self.exclusive_consumer: Consumer | None = None
         self.is_single_active = is_single_active
+        # The next active consumer is one of the highest priority, not the first of all.
+        self.activates_by_priority = True
         # The only consumer that gets messages, if only one may be active.
         self.active_consumer: Consumer | None = None
 
@@ -56,8 +58,8 @@ class ConsumerRotation:
         return True
 
     def activate_next(self) -> Consumer | None:
-        """Make the longest subscribed consumer of the highest priority the active one, and return it."""
-        if self.has_priorities:
+        """Make the longest subscribed consumer the active one, among those of the highest priority; return it."""
+        if self.has_priorities and self.activates_by_priority:
             self.active_consumer = max(self.consumers, key=lambda consumer: consumer.priority, default=None)
         else:
             self.active_consumer = self.consumers[0] if self.consumers else None

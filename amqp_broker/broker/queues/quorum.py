@@ -62,6 +62,7 @@ class QuorumQueue(BacklogQueue[QuorumBacklog]):
         self.publisher = Publisher()
         super().__init__(vhost, declaration)
         self.drops_in_reverse = self._profile.drops_in_reverse
+        self.rotation.activates_by_priority = self._profile.priority_activates
 
     def _new_backlog(self) -> QuorumBacklog:
         return QuorumBacklog(self.deadlines, self.counts, self._profile, self._withhold)
@@ -369,7 +370,7 @@ class QuorumQueue(BacklogQueue[QuorumBacklog]):
     def subscribe(self, consumer: Consumer) -> None:
         super().subscribe(consumer)
         active = self.rotation.active_consumer
-        if active is not None and self._profile.priority_takes_over and consumer.priority > active.priority:
+        if active is not None and self._profile.priority_activates and consumer.priority > active.priority:
             self.rotation.suspend(active)
             self.is_quiescing = True
             self._end_quiescing(active)

@@ -126,6 +126,35 @@ def the_priority_of_a_consumer_does_not_make_it_active(lab: Lab) -> None:
     three.flush()
 
 
+def _follow_by_priority(lab: Lab, kind: str) -> None:
+    """Cancel the active consumer; those that wait have a lower priority, a higher and the highest one."""
+    first, q = (
+        lab.channel(),
+        lab.queue(durable=True, arguments={"x-single-active-consumer": True, "x-queue-type": kind}),
+    )
+    waiting = [lab.channel() for _ in range(4)]
+    first.consume(q, "first")
+    for channel, priority in zip(waiting, (-1, 0, 5, 5), strict=True):
+        channel.consume(q, f"{priority}", arguments={"x-priority": priority})
+    first.sync(q)
+    first.call(Basic.Cancel, consumer_tag="first")
+    lab.put(q, b"1")
+    lab.channel().sync(q)
+    for channel in waiting:
+        channel.sync()
+        channel.flush()
+
+
+@scenario
+def the_priority_of_waiting_consumers_decides_which_follows(lab: Lab) -> None:
+    _follow_by_priority(lab, "classic")
+
+
+@scenario
+def the_priority_of_waiting_consumers_of_a_quorum_queue_decides_which_follows(lab: Lab) -> None:
+    _follow_by_priority(lab, "quorum")
+
+
 @scenario
 def an_exclusive_consumer_of_such_a_queue_is_refused(lab: Lab) -> None:
     q = _queue(lab)

@@ -400,3 +400,15 @@ def test_a_backpressured_single_active_consumer_gives_way_after_settling_all() -
     first.send(commands.Basic.Ack(2, multiple=True))
     second.publish("q", b"3")
     assert second.bodies() == [b"3"]
+
+
+@pytest.mark.parametrize(("compat", "expected"), [("3.13", "low"), ("4.0", "high"), ("4.3", "high")])
+def test_since_4_0_the_highest_priority_decides_which_consumer_becomes_active(compat: str, expected: str) -> None:
+    lab = Lab(compat=compat)
+    peer = lab.connect()
+    peer.declare("q", durable=True, arguments={"x-queue-type": "quorum", "x-single-active-consumer": True})
+    for tag, priority in (("first", 0), ("low", -1), ("high", 0)):
+        peer.consume("q", tag, arguments={"x-priority": priority})
+    peer.call(commands.Basic.Cancel("first"))
+    peer.publish("q", b"1")
+    assert peer.expect_delivery()[0].consumer_tag == expected
