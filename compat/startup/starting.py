@@ -16,17 +16,17 @@ from compat.oracles.oracle import Oracle
 from compat.oracles.rabbitmq import RabbitMQ
 from compat.startup.inputs import Input
 
-# Settings that both brokers have, by RabbitMQ's names and those of this broker.
-OWN_NAMES: Final = {
-    "consumer_timeout": "consumer_timeout_ms",
-    "heartbeat": "heartbeat_s",
-    "channel_max": "channel_max",
-    "handshake_timeout": "handshake_timeout_ms",
-    "default_user": "default_user",
-    "default_vhost": "default_vhost",
-    "loopback_users": "loopback_users",
-    "default_user_tags": "default_user_tags",
-}
+# Settings that inputs give, by RabbitMQ's names.
+SETTINGS: Final = (
+    "consumer_timeout",
+    "heartbeat",
+    "channel_max",
+    "handshake_timeout",
+    "default_user",
+    "default_vhost",
+    "loopback_users",
+    "default_user_tags",
+)
 READY: Final = "Server startup complete"
 MAIN: Final = "import sys; from amqp_broker.cli.rabbitmq.rabbitmq_server import main; main(sys.argv[1:])"
 
@@ -71,6 +71,17 @@ class Started(BrokerProcess):
     """A broker with an input."""
 
     given: Input
+    # The program with RabbitMQ's commands.
+    tool: str
+
+    def effective(self) -> dict[str, Any]:
+        """Return effective settings, by RabbitMQ's names."""
+        done = self.run(self.tool, "-q", "environment", "--formatter", "json")
+        found = json.loads(done.stdout)["rabbit"]
+        return {name: found.get(name) for name in SETTINGS}
+
+    def export(self, file: Path) -> bool:
+        return self.run(self.tool, "-q", "export_definitions", str(file)).returncode == 0
 
     def fails(self) -> bool:
         """Return whether the process has ended with the exit code of a failure."""
@@ -83,6 +94,8 @@ class Started(BrokerProcess):
 
 class StartedRabbitMQ(Started, RabbitMQ):
     """RabbitMQ with an input in the place of its usual configuration."""
+
+    tool = "rabbitmqctl"
 
     def __init__(self, given: Input, folder: Path, oracle: Oracle) -> None:
         super().__init__(folder, oracle=oracle)
@@ -97,18 +110,11 @@ class StartedRabbitMQ(Started, RabbitMQ):
         # A node that does not start leaves no file in the folder of the tests.
         return {**super().environment(), "ERL_CRASH_DUMP": os.devnull, **self.variables}
 
-    def export(self, file: Path) -> bool:
-        return self.run("rabbitmqctl", "-q", "export_definitions", str(file)).returncode == 0
-
-    def effective(self) -> dict[str, Any]:
-        """Return effective settings, by RabbitMQ's names."""
-        done = self.run("rabbitmqctl", "-q", "environment", "--formatter", "json")
-        found = json.loads(done.stdout)["rabbit"]
-        return {name: found.get(name) for name in OWN_NAMES}
-
 
 class StartedAmqpBroker(Started, AmqpBroker):
     """`rabbitmq-server` of this broker."""
+
+    tool = "ctl"
 
     def __init__(self, given: Input, folder: Path, profile: str) -> None:
         super().__init__(folder, profile=profile)
@@ -128,18 +134,6 @@ class StartedAmqpBroker(Started, AmqpBroker):
 
     def is_ready(self) -> bool:
         return READY in logged(self)
-
-    def export(self, file: Path) -> bool:
-        return self.run("ctl", "-q", "export_definitions", str(file)).returncode == 0
-
-    def effective(self) -> dict[str, Any]:
-        """Return effective settings, by RabbitMQ's names."""
-        done = self.run("ctl", "-q", "environment", "--formatter", "json")
-        found = json.loads(done.stdout)["rabbit"]
-        values = {name: found[own] for name, own in OWN_NAMES.items()}
-        lists = {name: values[name].split() for name in ("loopback_users", "default_user_tags")}
-        # 0 is no limit.
-        return {**values, **lists, "consumer_timeout": values["consumer_timeout"] or "undefined"}
 
 
 def start(broker: StartedRabbitMQ | StartedAmqpBroker, timeout_s: float = 30) -> bool:

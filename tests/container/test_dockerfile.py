@@ -159,7 +159,7 @@ def test_the_dockerfile_builds_an_image_that_serves(engine: Engine, tmp_path: Pa
         container.output("docker-healthcheck.sh")
         assert "Ping succeeded" in container.output("rabbitmq-diagnostics", "ping")
         assert container.output("rabbitmqctl", "-q", "list_queues", "name") == "name\norders\n"
-        assert "{heartbeat_s,17}" in container.output("rabbitmqctl", "environment")
+        assert "{heartbeat,17}" in container.output("rabbitmqctl", "environment")
         assert container.output("stat", "-c", "%U", "/var/lib/rabbitmq/amqp-broker") == "rabbitmq\n"
         overview = container.output("curl", "--silent", "--user", "ann:secret", "localhost:15672/api/overview")
         assert json.loads(overview)["product_name"] == "RabbitMQ"

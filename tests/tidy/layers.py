@@ -266,7 +266,8 @@ LAYERS = {
     "conformance/duel": Layer({"conformance"}, {"asyncio", "lmdb", "aiohttp"}),
     "cli": Layer({"exit_codes", "control", "management/documents"}, HEAVY | {"click"}),
     "cli/rabbitmq": Layer(
-        {"exit_codes", "amqp", "settings", "management/documents", "cli"}, HEAVY | {"logging", "click"}
+        {"exit_codes", "amqp", "settings", "settings/sources", "management/documents", "cli"},
+        HEAVY | {"logging", "click"},
     ),
     "cli/own": Layer(
         {

@@ -12,6 +12,10 @@ class Atom(str):
     """A name that is shown without quotation marks, as an atom of Erlang."""
 
 
+class Characters(str):
+    """A text that Erlang has as a list of characters, not as a binary."""
+
+
 class Table(dict[str, Any]):
     """A field table of AMQP, which is shown with the types of its values."""
 

@@ -15,8 +15,6 @@ from amqp_broker.cli.rabbitmq.node_status import status_of
 from amqp_broker.cli.rabbitmq.words import Misuse
 
 OK = Atom("ok")
-# Settings that are lists in Erlang, and the kind of their members.
-LISTS: dict[str, Callable[[str], Any]] = {"loopback_users": str, "default_user_tags": Atom, "auth_mechanisms": Atom}
 Expression = Callable[[Call, re.Match[str]], Any]
 
 
@@ -46,13 +44,9 @@ def set_variable(call: Call, found: re.Match[str]) -> Atom:
 
 def value_of(call: Call, key: str) -> Any:
     """Return the value of a setting by the name of its variable, or None."""
-    from amqp_broker.settings.settings import SETTINGS
+    from amqp_broker.cli.rabbitmq import application_environment
 
-    name = next((declared.name for declared in SETTINGS if {key, f"{key}.*"} & set(declared.keys)), "")
-    value = status_of(call)["settings"].get(name)
-    if key == "consumer_timeout" and value == 0:
-        return Atom("undefined")
-    return [LISTS[key](word) for word in value.split()] if key in LISTS and isinstance(value, str) else value
+    return application_environment.of(status_of(call)["settings"]).get("rabbit", {}).get(key)
 
 
 def variable(call: Call, found: re.Match[str]) -> Any:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from amqp_broker.amqp import nested
-from amqp_broker.cli.rabbitmq.columns import Atom, Table
+from amqp_broker.cli.rabbitmq.columns import Atom, Characters, Table
 
 FORMATTERS = ("table", "json", "csv", "pretty_table", "erlang")
 # Length at which Erlang breaks a line.
@@ -204,6 +204,8 @@ def _erlang_simple(value: Any) -> str:
         return str(value) if is_printed else "'" + _escaped(value, "'") + "'"
     if isinstance(value, str):
         text = _escaped(value, '"')
+        if isinstance(value, Characters):
+            return f'"{text}"' if value else "[]"
         return "<<>>" if not value else f'<<"{text}">>' if value.isascii() else f'<<"{text}"/utf8>>'
     if isinstance(value, float):
         # Erlang has no number like 1e-05.

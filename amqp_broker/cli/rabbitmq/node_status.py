@@ -206,9 +206,12 @@ def cluster_status(call: Call) -> Report:
 
 
 def environment(call: Call) -> Report:
-    settings = status_of(call)["settings"]
-    terms = [(Atom(name), Atom("undefined") if value is None else value) for name, value in settings.items()]
-    return Report(erlang([(Atom("rabbit"), terms)]), {"rabbit": settings})
+    # Health checks start without the declarations of the settings.
+    from amqp_broker.cli.rabbitmq import application_environment
+
+    found = application_environment.of(status_of(call)["settings"])
+    terms = [(Atom(name), application_environment.terms(keys)) for name, keys in sorted(found.items())]
+    return Report(erlang(terms), found)
 
 
 def report(call: Call) -> str:

@@ -36,6 +36,8 @@ _RENAMED: Final = {
     "disk_free_limit.mem_relative": "disk_free_limit.relative",
     "vm_memory_high_watermark": "vm_memory_high_watermark.relative",
 }
+# Beginnings of keys whose groups are renamed as a whole.
+_GROUPS: Final = ("management.", "prometheus.")
 # Lists of names, each of which is a key of its own in rabbitmq.conf.
 _SETS: Final = ("loopback_users", "default_user_tags")
 # Lists whose members have numbers in rabbitmq.conf.
@@ -68,6 +70,16 @@ def from_config(text: str, name: str) -> tuple[list[Entry], list[Notice]]:
                 entries += _entries(_PREFIXES[application] + key, value, name, wrong)
         notices += map(Notice, wrong)
     return entries, notices
+
+
+def place_of(key: str) -> tuple[str, str]:
+    """Return the application of a key of rabbitmq.conf, and its key there, with points behind groups."""
+    names = {name: former for former, name in reversed(_RENAMED.items())}
+    group = next((name for name in names if key.startswith(f"{name}.")), "")
+    erlang = names.get(key) or (names[group] + key[len(group) :] if group.startswith(_GROUPS) else key)
+    found = ((prefix, application) for application, prefix in _PREFIXES.items() if erlang.startswith(prefix))
+    prefix, application = max(found)
+    return application, erlang.removeprefix(prefix)
 
 
 def from_arguments(text: str, name: str) -> tuple[list[Entry], list[str]]:
@@ -148,7 +160,7 @@ def _entries(key: str, value: Any, name: str, wrong: list[str]) -> Iterator[Entr
         else:
             value = [value]  # {absolute, 1000}
     is_group = bool(value) and _is_table(value)
-    if not is_group or key.startswith(("management.", "prometheus.")):
+    if not is_group or key.startswith(_GROUPS):
         key = _RENAMED.get(key, key)
     if key == "consumer_timeout" and not isinstance(value, int):
         # RabbitMQ then has no limit (rabbit_channel.erl, get_consumer_timeout).

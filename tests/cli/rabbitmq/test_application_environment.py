@@ -1,0 +1,78 @@
+"""Settings as variables of RabbitMQ's applications."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from amqp_broker.cli.rabbitmq.formatters import erlang
+from amqp_broker.settings.settings import SETTINGS, Settings
+from amqp_broker.settings.sources.conf_keys import settings_of
+from amqp_broker.settings.sources.erlang_settings import from_config
+from tests.cli.status_of_node import diagnose
+
+
+def values(**changed: Any) -> dict[str, Any]:
+    settings = replace(Settings(), **changed).resolved()
+    return {one.name: getattr(settings, one.name) for one in SETTINGS if not one.is_secret}
+
+
+def shown(**changed: Any) -> str:
+    return diagnose("-q environment", settings=values(**changed))[0]
+
+
+# As RabbitMQ 4.3.6 prints them.
+@pytest.mark.parametrize(
+    "term",
+    [
+        "{consumer_timeout,1800000}",
+        "{heartbeat,60}",
+        "{auth_mechanisms,['PLAIN','AMQPLAIN','ANONYMOUS']}",
+        "{default_consumer_prefetch,{false,0}}",
+        '{default_permissions,[<<".*">>,<<".*">>,<<".*">>]}',
+        "{default_user_tags,[administrator]}",
+        '{default_vhost,<<"/">>}',
+        "{disk_free_limit,50000000}",
+        '{loopback_users,[<<"guest">>]}',
+        "{max_message_size,16777216}",
+        "{ssl_cert_login_from,distinguished_name}",
+        "{ssl_listeners,[]}",
+        "{vm_memory_high_watermark,0.6}",
+    ],
+)
+def test_the_environment_has_names_and_terms_of_rabbitmq(term: str) -> None:
+    assert term in shown(compat="4.3")
+
+
+def test_settings_of_plugins_are_variables_of_their_applications() -> None:
+    text = shown(management_host="127.0.0.1", management_port=15672)
+    assert '{rabbitmq_management,[{tcp_config,[{ip,"127.0.0.1"},{port,15672}]}]}' in text
+    assert "{return_per_object_metrics,false}" in text
+
+
+def test_settings_that_rabbitmq_lacks_are_of_another_application() -> None:
+    assert shown().startswith("[{amqp_broker,[{always_create_default_user,false},")
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"host": "127.0.0.1", "extra_listeners": "10.0.0.1:5673", "tls_port": 5671, "tls_cert_file": "/c.pem"},
+        {"tls_verify_peer": True, "management_tls_port": 15671, "management_tls_key_file": "/k.pem"},
+        {"default_permissions_configure": "c", "default_permissions_write": "w", "default_permissions_read": "r"},
+        {"disk_free_limit": "1.5", "vm_memory_high_watermark": "2GB", "default_queue_type": "quorum"},
+        {"loopback_users": "", "default_user_tags": "", "consumer_timeout_ms": 0, "connection_max": 7},
+        {"log_level": "warning", "log_file": "/l.log", "management_path_prefix": "/x", "cluster_name": "corner"},
+    ],
+)
+def test_the_environment_read_as_advanced_config_gives_the_same_settings(changed: dict[str, Any]) -> None:
+    given, wrong = settings_of(from_config(shown(**changed), "environment")[0])
+    assert [notice for notice in wrong if notice.is_wrong] == []
+    assert {name: given[name].value for name in changed} == changed
+
+
+def test_a_text_of_characters_is_no_binary() -> None:
+    assert '{load_definitions,"/d.json"}' in shown(definitions="/d.json")
+    assert erlang("") == "<<>>"
