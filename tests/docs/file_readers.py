@@ -17,7 +17,7 @@ from tests.docs.terminal import Terminal
 
 # The keys that identify a kind of document; the schemas are those of check-jsonschema.
 SCHEMAS = {"services": "compose-spec", "jobs": "github-workflows", "test": "gitlab-ci"}
-SUFFIXES = {"json": "json", "yaml": "yml", "ini": "conf"}
+SUFFIXES = {"json": "json", "yaml": "yml", "ini": "conf", "erlang": "config"}
 
 
 def consume(terminal: Terminal, block: Block) -> None:
@@ -29,7 +29,7 @@ def consume(terminal: Terminal, block: Block) -> None:
         consume_json(terminal, block, path)
     elif block.language == "yaml":
         consume_yaml(terminal, block, path)
-    elif block.language == "ini":
+    elif block.language in ("ini", "erlang"):
         code, printed = terminal.run(f"amqp-broker check-config {path}")
         assert code == 0, f"{block.place}: {printed}"
 
