@@ -167,7 +167,8 @@ class ShovelRunner(Component):
             self._set_timer(shovel)
 
     def _begin(self, shovel: Shovel) -> None:
-        if not self._is_paused and any(one is shovel for one in self):
+        is_there = shovel in self._static or self._shovels.get((shovel.vhost, shovel.name)) is shovel
+        if is_there and not self._is_paused:
             shovel.start(self.server.clock.real_now())
             self._set_timer(shovel)
 

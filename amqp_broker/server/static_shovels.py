@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterator, Mapping
+import struct
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from pamqp import base, commands
 
 from amqp_broker.amqp import fields
 from amqp_broker.amqp.errors import InvalidParameter
-from amqp_broker.amqp.message import PROPERTIES
+from amqp_broker.amqp.message import PROPERTIES, Properties
 from amqp_broker.settings import plugins
 from amqp_broker.settings.settings import Settings, SettingsError
 from amqp_broker.shovel.amqp_client import call
@@ -30,6 +31,7 @@ from amqp_broker.shovel.shovel_definition import (
     Static,
     Uri,
     parse_uri,
+    sent_prefetch,
 )
 
 logger = logging.getLogger("amqp_broker.shovel")
@@ -55,20 +57,19 @@ _METHODS: Final[Mapping[str, type[base.Frame]]] = {
 _DEFAULTS: Final = {"exchange_type": "direct"}
 _PUBLISH_FIELDS: Final = ("ticket", "exchange", "routing_key", "mandatory", "immediate")
 _PROPERTIES: Final = {name: kind for name, _, kind in PROPERTIES}
-# Types of fields in tables, by RabbitMQ's names.
-_FIELD_TYPES: Final[Mapping[str, type[Any]]] = {
-    "longstr": str,
-    "signedint": int,
-    "byte": fields.Byte,
-    "unsignedbyte": fields.UnsignedByte,
-    "short": fields.Short,
-    "unsignedshort": fields.UnsignedShort,
-    "unsignedint": fields.UnsignedInt,
-    "long": fields.Long,
-    "timestamp": fields.Timestamp,
-    "double": float,
-    "float": fields.Float32,
+# Types of fields in tables, by RabbitMQ's names; of integers, also the number of bits, below 0 with a sign.
+_FIELD_TYPES: Final[Mapping[str, type[Any]]] = {"longstr": str, "double": float, "float": fields.Float32}
+_INTEGER_TYPES: Final[Mapping[str, tuple[type[int], int]]] = {
+    "signedint": (int, -32),
+    "byte": (fields.Byte, -8),
+    "unsignedbyte": (fields.UnsignedByte, 8),
+    "short": (fields.Short, -16),
+    "unsignedshort": (fields.UnsignedShort, 16),
+    "unsignedint": (fields.UnsignedInt, 32),
+    "long": (fields.Long, -64),
+    "timestamp": (fields.Timestamp, 64),
 }
+_PROPERTY_BITS: Final = {"octet": 8, "timestamp": 64}
 
 
 def configured(settings: Settings) -> dict[str, Definition]:
@@ -121,7 +122,7 @@ def _definition(given: dict[str, Any]) -> Definition:
         source=_end(source, queue=queue),
         destination=_end(destination, exchange=address.get("exchange"), routing_key=address.get("routing_key")),
         ack_mode=_ack_mode(given.get("ack_mode", "on_confirm")),
-        prefetch=int(_number("prefetch_count", source.get("prefetch_count", PREFETCH))),
+        prefetch=sent_prefetch(int(_number("prefetch_count", source.get("prefetch_count", PREFETCH)))),
         reconnect_delay_s=_delay(given.get("reconnect_delay", RECONNECT_DELAY_S)),
         # After that many messages RabbitMQ starts a static shovel again at once.
         delete_after=NEVER,
@@ -236,20 +237,41 @@ def _is_true(value: Any) -> bool:
 
 def _properties(given: Any) -> dict[str, Any]:
     values = _values("publish_properties", given, tuple(_PROPERTIES))
-    return {name: _property(name, value) for name, value in values.items()}
+    found = {name: _property(name, value) for name, value in values.items()}
+    _require_sendable("publish_properties", lambda: Properties(**found).encode())
+    return found
 
 
 def _property(name: str, value: Any) -> Any:
     if name == "headers":
         return _arguments(value)
-    return _text(name, value) if _PROPERTIES[name] == "shortstr" else int(_number(name, value))
+    kind = _PROPERTIES[name]
+    return _text(name, value) if kind == "shortstr" else _last_bits(int(_number(name, value)), _PROPERTY_BITS[kind])
+
+
+def _last_bits(value: int, bits: int) -> int:
+    """Return the last bits of an integer: RabbitMQ sends these of a larger one. Bits below 0 stand for a sign."""
+    size = 1 << abs(bits)
+    value %= size
+    return value - size if bits < 0 and value >= size // 2 else value
 
 
 def _arguments(given: Any) -> dict[str, Any]:
     """Return a table of `{Name, Type, Value}`."""
     if not isinstance(given, list):
         raise ValueError("a table is not a list")
-    return dict(_field(item) for item in given)
+    found = dict(_field(item) for item in given)
+    _require_sendable("a table", lambda: fields.encode_table(found))
+    return found
+
+
+def _require_sendable(place: str, encode: Callable[[], bytes]) -> None:
+    """Raise ValueError for a value that no frame can have."""
+    # The shovel would fail with each message.
+    try:
+        encode()
+    except (ValueError, AttributeError, OverflowError, struct.error) as error:
+        raise ValueError(f"{place} cannot be sent: {error}") from None
 
 
 def _field(item: Any) -> tuple[str, Any]:
@@ -265,10 +287,19 @@ def _typed(kind: str, value: Any) -> Any:
     if kind == "table":
         return _arguments(value)
     if kind == "array":
-        return [_typed(*item) for item in value]
+        return [_member(item) for item in value]
+    if kind in _INTEGER_TYPES:
+        make, bits = _INTEGER_TYPES[kind]
+        return make(_last_bits(int(value), bits))
     if kind not in _FIELD_TYPES:
         raise ValueError(f"'{kind}' is not a type of fields")
     return _FIELD_TYPES[kind](value)
+
+
+def _member(item: Any) -> Any:
+    if not isinstance(item, list) or len(item) != 2:
+        raise ValueError(f"an array has '{item}', which is not a type and a value")
+    return _typed(item[0], item[1])
 
 
 # Declarations

@@ -154,7 +154,7 @@ def parse(name: str, value: Any) -> Definition:
         source=_end(given, "src"),
         destination=_end(given, "dest"),
         ack_mode=ack_mode,
-        prefetch=_prefetch(given.get("src-prefetch-count", given.get("prefetch-count", PREFETCH))),
+        prefetch=sent_prefetch(given.get("src-prefetch-count", given.get("prefetch-count", PREFETCH))),
         reconnect_delay_s=int(given.get("reconnect-delay", RECONNECT_DELAY_S)),
         delete_after=delete_after,
         consumer_arguments=dict(given.get("src-consumer-args", {})),
@@ -164,9 +164,9 @@ def parse(name: str, value: Any) -> Definition:
     )
 
 
-def _prefetch(count: int) -> int:
-    """Return a count as it fits into 16 bits: RabbitMQ sends -1 as 65535."""
-    return count & 0xFFFF if count < 0 else count
+def sent_prefetch(count: int) -> int:
+    """Return the last 16 bits of a count, which RabbitMQ sends: of -1 these are 65535."""
+    return count & 0xFFFF
 
 
 def parse_uri(text: str) -> Uri:

@@ -101,6 +101,37 @@ def test_an_invalid_shovel_stops_the_start_as_in_rabbitmq(parts: tuple[str, ...]
         read(term(*parts))
 
 
+@pytest.mark.parametrize(
+    ("headers", "error"),
+    [
+        ("{3, signedint, 1}", "a table cannot be sent"),
+        ('{<<"h">>, float, 1.0e300}', "a table cannot be sent"),
+        ('{<<"h">>, array, [1]}', "an array has '1'"),
+        ('{<<"h">>, signedint, one}', "invalid literal"),
+    ],
+)
+def test_a_header_that_no_frame_can_have_stops_the_start(headers: str, error: str) -> None:
+    with pytest.raises(SettingsError, match=f"^the static shovel 'hand_over' is invalid: {error}"):
+        shovel(SOURCE, DESTINATION.replace('{<<"a">>, signedint, 1}', headers))
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "sent"),
+    [
+        ("signedint", 2**32 + 7, 7),
+        ("signedint", 2**31, -(2**31)),
+        ("byte", 300, 44),
+        ("byte", 200, -56),
+        ("unsignedbyte", -1, 255),
+        ("timestamp", 2**64 + 1, 1),
+    ],
+)
+def test_an_integer_that_is_too_large_is_sent_by_its_last_bits(kind: str, value: int, sent: int) -> None:
+    found = shovel(SOURCE, DESTINATION.replace("signedint, 1", f"{kind}, {value}").replace("mode, 2", "mode, 258"))
+    assert found.publish_properties == {"delivery_mode": 2, "headers": {"a": sent, "b": True}}
+    assert shovel(SOURCE.replace("count, 10", "count, 65546"), DESTINATION).prefetch == 10
+
+
 def test_two_shovels_of_one_name_stop_the_start() -> None:
     with pytest.raises(SettingsError, match="there are two static shovels 'hand_over'"):
         read(term(SOURCE, DESTINATION, more=f", {{hand_over, [{SOURCE}, {DESTINATION}]}}"))

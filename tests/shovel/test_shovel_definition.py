@@ -24,6 +24,7 @@ def test_null_is_the_same_as_a_missing_key() -> None:
 
 def test_old_names_of_keys_are_accepted() -> None:
     old = parse("s", {**GIVEN, "prefetch-count": 250, "delete-after": "queue-length", "add-forward-headers": True})
+    assert parse("s", {**GIVEN, "src-prefetch-count": 65546}).prefetch == 10
     assert (old.prefetch, old.delete_after, old.adds_forward_headers) == (250, "queue-length", True)
 
 

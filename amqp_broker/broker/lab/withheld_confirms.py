@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from amqp_broker.amqp import frames as wire
@@ -10,7 +11,6 @@ if TYPE_CHECKING:
     from amqp_broker.amqp.message import Message
     from amqp_broker.broker.counting.counters import PublishCounts
     from amqp_broker.session.channel.channel import Channel
-    from amqp_broker.session.channel.confirms import Confirms
 
 
 class WithheldConfirms:
@@ -19,9 +19,7 @@ class WithheldConfirms:
     Confirms that leave meanwhile must not stand for them: no frame with `multiple` goes beyond the first of them.
     """
 
-    def __init__(self, channel: Channel, confirms: Confirms) -> None:
-        self._channel = channel
-        self._confirms = confirms
+    def __init__(self) -> None:
         # Numbers that no confirm has passed yet: the delay after that (None: never), whether a nack leaves then, and
         # the counters of an ack.
         self._ahead: dict[int, tuple[int | None, bool, tuple[PublishCounts, ...]]] = {}
@@ -34,13 +32,16 @@ class WithheldConfirms:
     def add(self, number: int, delay_ms: int | None, is_nack: bool, counts: tuple[PublishCounts, ...]) -> None:
         self._ahead[number] = delay_ms, is_nack, counts
 
-    def pass_over(self, until: int) -> list[int]:
-        """Return, in order, the numbers to leave out of a confirm of all up to `until`; their delays begin."""
+    def pass_over(self, channel: Channel, until: int, traced: Mapping[int, Message]) -> list[int]:
+        """Return, in order, the numbers to leave out of a confirm of all up to `until`; their delays begin.
+
+        `traced` has messages by publish number.
+        """
         passed = [number for number in self._ahead if number <= until]
         left_out = {*passed, *self._delayed}
         if self._first_lost is not None:
             left_out.add(self._first_lost)
-        broker = self._channel.session.broker
+        broker = channel.session.broker
         for number in passed:
             delay_ms, is_nack, counts = self._ahead.pop(number)
             self.passed_count += 1
@@ -48,21 +49,20 @@ class WithheldConfirms:
                 self._first_lost = min(number, self._first_lost or number)
             else:
                 self._delayed.add(number)
-                message = self._confirms.traced.get(number)
-                broker.timers.at(
-                    broker.now + delay_ms, DelayedConfirm(self, number, None if is_nack else counts, message)
-                )
+                confirm = DelayedConfirm(self, channel, number, None if is_nack else counts, traced.get(number))
+                broker.timers.at(broker.now + delay_ms, confirm)
         return sorted(left_out)
 
-    def release(self, number: int, acked: tuple[PublishCounts, ...] | None, message: Message | None, now: int) -> None:
+    def release(
+        self, channel: Channel, number: int, acked: tuple[PublishCounts, ...] | None, message: Message | None
+    ) -> None:
         """Send a delayed confirm if its channel is still open: an ack that `acked` counts, or (None) a nack.
 
         `message` is the traced message.
         """
         self._delayed.discard(number)
         self.passed_count -= 1
-        channel, session = self._channel, self._channel.session
-        session.broker.now = now
+        session = channel.session
         if session.channels.get(channel.number) is channel and not session.state.ignores_input:
             make_frame = wire.nack_frame if acked is None else wire.ack_frame
             session.outbox.append(make_frame(channel.number, number, False))
@@ -75,16 +75,19 @@ class WithheldConfirms:
 class DelayedConfirm:
     """The timer of a delayed confirm."""
 
-    __slots__ = ("_acked", "_message", "_number", "_withheld")
+    __slots__ = ("_acked", "_channel", "_message", "_number", "_withheld")
 
     def __init__(
         self,
         withheld: WithheldConfirms,
+        channel: Channel,
         number: int,
         acked: tuple[PublishCounts, ...] | None,
         message: Message | None,
     ) -> None:
-        self._withheld, self._number, self._acked, self._message = withheld, number, acked, message
+        self._withheld, self._channel, self._number, self._acked = withheld, channel, number, acked
+        self._message = message
 
     def __call__(self, now: int) -> None:
-        self._withheld.release(self._number, self._acked, self._message, now)
+        self._channel.session.broker.now = now
+        self._withheld.release(self._channel, self._number, self._acked, self._message)

@@ -150,6 +150,7 @@ _TERMS: Final[Mapping[str, Callable[[Values, Any], Any]]] = {
     "log.file.file": _file,
     **dict.fromkeys(
         (
+            "cluster_name",
             "load_definitions",
             "path_prefix",
             *(f"{group}.{name}file" for group in ("ssl_options", "ssl_config") for name in ("cacert", "cert", "key")),

@@ -132,7 +132,8 @@ class ChannelConsumer(Consumer):
         content = message.content
         if message.channel != self.number or len(content) > self.frame_max:
             content = message.content_for(self.number, self.frame_max)
-        self.outbox.note_size(len(content))
+        if len(content) > self.outbox.JOINED_BYTES_MAX:
+            self.outbox.has_large_pieces = True
         return content
 
     def _take_suffix(self, suffix: bytes) -> None:

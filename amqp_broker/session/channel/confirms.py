@@ -45,7 +45,7 @@ class Confirms:
     def withhold(self, delay_ms: int | None, is_nack: bool) -> None:
         """Confirm the last publish after a delay, or (None) never: a fault rule has hit it."""
         if self.withheld is None:
-            self.withheld = WithheldConfirms(self._channel, self)
+            self.withheld = WithheldConfirms()
         number = self._channel.publish_count
         if number in self._rejected[-1:]:
             # A queue refused the message, so the delayed confirm is a nack.
@@ -83,7 +83,9 @@ class Confirms:
         """Confirm all publish numbers up to `until`, with one ack, multiple if it covers several."""
         channel = self._channel
         first = channel.confirmed_count + 1
-        withheld = NOTHING_WITHHELD if self.withheld is None else self.withheld.pass_over(until)
+        withheld = NOTHING_WITHHELD
+        if self.withheld is not None:
+            withheld = self.withheld.pass_over(channel, until, self.traced)
         channel.count_confirms(until, sorted([*rejected, *withheld]) if withheld else rejected)
         if self.traced:
             self._trace(until, rejected, withheld)

@@ -167,6 +167,8 @@ class Unacked:
         """Take all deliveries and forget the rest: the channel is lost."""
         if self.deadlines is not None:
             self.deadlines.stop()
+            # They refer to the channel, which is to be freed at once.
+            self.deadlines = None
         self.duplicates.clear()
         self._timed_out.clear()
         return self.take_all()

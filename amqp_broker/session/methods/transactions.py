@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from pamqp import commands
 
+from amqp_broker.amqp import fields
 from amqp_broker.amqp.errors import PreconditionFailed, ResourceError
 from amqp_broker.broker.queues.reply import ReplyQueue
 from amqp_broker.broker.scheduling.portions import WORK_MAX, Steps, finished
@@ -149,19 +150,20 @@ def _publishing(channel: Channel, transaction: Transaction) -> Steps[bool]:
     deleted refuses its messages. Raise ResourceError for a deleted queue where the version of RabbitMQ does.
     """
     broker, by_name = channel.session.broker, channel.session.broker.profile.commits_by_name
-    targets = set(chain.from_iterable(map(itemgetter(2), transaction.publishes)))
-    refusing = {queue for queue in targets if queue.refuses(channel.publisher)}
+    destinations = set(chain.from_iterable(map(itemgetter(2), transaction.publishes)))
+    refusing = {queue for queue in destinations if queue.refuses(channel.publisher)}
     is_complete = True
     for message, exchange, queues, mandatory in transaction.publishes:
-        alive = _found(channel, message, queues) if by_name else _alive(channel, queues)
-        is_returned = mandatory and not (alive if by_name else queues)
+        targets = _found(channel, message, queues) if by_name else _alive(channel, queues)
+        is_returned = mandatory and not (targets if by_name else queues)
         # The exchange may have been declared anew; RabbitMQ counts by name.
         exchange = channel.vhost.exchanges.get(exchange.name, exchange)
-        channel.count_published(exchange, alive, is_returned)
-        taking = tuple(queue for queue in alive if queue not in refusing)
+        channel.count_published(exchange, targets, is_returned)
+        taking = tuple(queue for queue in targets if queue not in refusing)
         is_taken = basic_publish.push(channel, message, taking, is_returned, publisher=None)
-        is_lost = not by_name and any(queue.is_deleted and queue.type == "classic" for queue in queues)
-        if is_lost or (not is_taken and len(taking) == len(alive)):
+        if not is_taken and len(taking) == len(targets):
+            is_complete = False
+        if not by_name and any(queue.type == "classic" for queue in _gone(queues)):
             is_complete = False
         broker.work += PUBLISH_WORK
         if broker.work >= WORK_MAX:
@@ -180,13 +182,18 @@ def _found(channel: Channel, message: Message, queues: tuple[Queue, ...]) -> tup
 
 def _alive(channel: Channel, queues: tuple[Queue, ...]) -> tuple[Queue, ...]:
     """Return the queues of a publish that are left at the commit. Raise ResourceError where one must be."""
-    for queue in queues if channel.session.broker.profile.commits_need_queues else ():
-        if queue.is_deleted and queue.name not in channel.vhost.queues and not isinstance(queue, ReplyQueue):
-            resource = f'{{resource,<<"{channel.vhost.name}">>,queue,\n'
-            raise ResourceError(
-                f'failed to deliver message: {{not_found,\n{" " * 31}{resource}{" " * 35}<<"{queue.name}">>}}}}'
-            )
+    for queue in _gone(queues) if channel.session.broker.profile.commits_need_queues else ():
+        if queue.name not in channel.vhost.queues:
+            vhost, name = fields.erlang_term(channel.vhost.name), fields.erlang_term(queue.name)
+            # Erlang breaks the line and indents so.
+            resource = f"{{resource,{vhost},queue,\n{' ' * 35}{name}}}"
+            raise ResourceError(f"failed to deliver message: {{not_found,\n{' ' * 31}{resource}}}")
     return tuple(queue for queue in queues if not queue.is_deleted)
+
+
+def _gone(queues: tuple[Queue, ...]) -> list[Queue]:
+    """Return the deleted queues. Those of direct replies are not among them: they may go with their channel."""
+    return [queue for queue in queues if queue.is_deleted and not isinstance(queue, ReplyQueue)]
 
 
 def rollback(channel: Channel, method: commands.Tx.Rollback) -> None:

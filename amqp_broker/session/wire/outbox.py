@@ -40,11 +40,7 @@ class Outbox:
         if not self.pieces:
             self.dirty.append(self.session)
         self.pieces += pieces
-        self.note_size(max(map(len, pieces)))
-
-    def note_size(self, size: int) -> None:
-        """Note the octets of a piece."""
-        if size > self.JOINED_BYTES_MAX:
+        if max(map(len, pieces)) > self.JOINED_BYTES_MAX:
             self.has_large_pieces = True
 
     def request_flush(self) -> None:

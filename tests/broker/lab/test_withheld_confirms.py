@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+
+import pytest
 from pamqp import commands
 
 from amqp_broker.broker.lab.fault_rules import Rule
@@ -60,3 +64,19 @@ def test_a_message_that_a_full_queue_refuses_is_nacked_after_the_delay(lab: Lab,
     assert confirms(publisher) == []
     lab.advance(100)
     assert confirms(publisher) == [("Nack", 1, False)]
+
+
+@pytest.mark.interpreted
+@pytest.mark.parametrize("action", ["confirm_drop", "confirm_delay"])
+def test_a_channel_with_withheld_confirms_is_freed_at_once(lab: Lab, publisher: Peer, action: str) -> None:
+    lab.broker.faults.add(Rule(action, delay_ms=700 if action == "confirm_delay" else 0, times=1))
+    publish(publisher, b"1", b"2")
+    lab.advance(700)
+    assert confirms(publisher)
+    seen = weakref.ref(publisher.session.channels[1])
+    gc.disable()
+    try:
+        publisher.call(commands.Channel.Close(200, "", 0, 0))
+        assert seen() is None
+    finally:
+        gc.enable()

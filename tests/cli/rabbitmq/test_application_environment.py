@@ -46,6 +46,23 @@ def test_the_environment_has_names_and_terms_of_rabbitmq(term: str) -> None:
     assert term in shown(compat="4.3")
 
 
+# As RabbitMQ 4.3.6 prints them with these settings in rabbitmq.conf.
+@pytest.mark.parametrize(
+    ("changed", "term"),
+    [
+        ({"vm_memory_high_watermark": "2GB"}, '{vm_memory_high_watermark,{absolute,"2GB"}}'),
+        ({"vm_memory_high_watermark": "0.3"}, "{vm_memory_high_watermark,0.3}"),
+        ({"disk_free_limit": "60MB"}, '{disk_free_limit,"60MB"}'),
+        ({"disk_free_limit": "1.5"}, "{disk_free_limit,{mem_relative,1.5}}"),
+        ({"default_queue_type": "quorum"}, "{default_queue_type,rabbit_quorum_queue}"),
+        ({"cluster_name": "harbour"}, '{cluster_name,"harbour"}'),
+        ({"management_path_prefix": "/mq"}, '{path_prefix,"/mq"}'),
+    ],
+)
+def test_changed_settings_have_terms_of_rabbitmq(changed: dict[str, str], term: str) -> None:
+    assert term in shown(compat="4.3", **changed)
+
+
 def test_settings_of_plugins_are_variables_of_their_applications() -> None:
     text = shown(management_host="127.0.0.1", management_port=15672)
     assert '{rabbitmq_management,[{tcp_config,[{ip,"127.0.0.1"},{port,15672}]}]}' in text

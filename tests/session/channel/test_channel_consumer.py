@@ -6,11 +6,7 @@ import pytest
 from pamqp.commands import Basic, Channel, Queue
 
 from tests.peer import CAPABILITIES, Lab, Peer
-
-
-def fill(peer: Peer, *bodies: bytes, queue: str = "q") -> None:
-    for body in bodies:
-        peer.publish(queue, body)
+from tests.session.filling import fill
 
 
 def test_a_delivery_has_all_its_fields(peer: Peer) -> None:

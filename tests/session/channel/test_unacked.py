@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import weakref
 
 import pytest
 from pamqp import commands
@@ -117,3 +118,22 @@ def test_a_delivery_that_times_out_copies_no_tags_of_others() -> None:
     tags = consumer.timed_out_tags
     unacked.time_out(2, consumer, message)
     assert consumer.timed_out_tags is tags == {1, 2}
+
+
+@pytest.mark.interpreted
+def test_a_closed_channel_with_deadlines_is_freed_at_once() -> None:
+    lab = Lab(compat="4.3")
+    peer = lab.connect()
+    peer.declare("q", durable=True, arguments={"x-queue-type": "quorum", "x-consumer-timeout": 700})
+    peer.publish("q", b"1")
+    peer.publish("q", b"2")
+    peer.consume("q")
+    assert peer.bodies() == [b"1", b"2"]
+    seen = weakref.ref(peer.session.channels[1])
+    gc.disable()
+    try:
+        peer.call(commands.Channel.Close(200, "", 0, 0))
+        lab.advance(700)
+        assert seen() is None
+    finally:
+        gc.enable()

@@ -11,11 +11,7 @@ from pamqp.commands import Basic, Connection, Queue
 from amqp_broker.broker.queues.queue import DRAIN_MESSAGES_MAX
 from tests.peer import Lab, Peer, publish_bytes
 from tests.present import present
-
-
-def fill(peer: Peer, *bodies: bytes, queue: str = "q") -> None:
-    for body in bodies:
-        peer.publish(queue, body)
+from tests.session.filling import fill
 
 
 def tags_and_bodies(peer: Peer, channel: int = 1) -> list[tuple[str, bytes]]:

@@ -9,6 +9,7 @@ from pamqp.common import FieldTable
 
 from amqp_broker.session.methods import transactions
 from tests.peer import Lab, Peer, blamed, shown
+from tests.present import present
 
 
 @pytest.fixture
@@ -366,6 +367,21 @@ def test_since_4_3_a_commit_needs_all_its_queues() -> None:
     other.declare("q", durable=True)
     again.send(Tx.Commit())
     assert "partial tx completion" in again.expect_channel_close(406)
+
+
+@pytest.mark.parametrize("compat", ["4.0", "4.3"])
+def test_a_commit_to_a_client_that_has_gone_succeeds(compat: str) -> None:
+    lab = Lab(compat=compat)
+    peer, other = lab.connect(), lab.connect()
+    other.consume("amq.rabbitmq.reply-to", no_ack=True)
+    other.declare("requests", durable=True)
+    other.publish("requests", b"?", reply_to="amq.rabbitmq.reply-to")
+    got = peer.get("requests")
+    assert got is not None
+    peer.call(Tx.Select())
+    peer.publish(present(got[1].properties.reply_to), b"!")
+    other.disconnect()
+    peer.call(Tx.Commit())
 
 
 @pytest.mark.interpreted
