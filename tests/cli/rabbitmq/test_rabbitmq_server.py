@@ -22,6 +22,7 @@ from amqp_broker.cli.rabbitmq.rabbitmq_server import (
     write_pid,
 )
 from compat.brokers import free_port
+from compat.certificates import Issuer
 from compat.waiting import wait_until
 from tests.cli.program import environment
 
@@ -179,3 +180,35 @@ def test_a_detached_broker_stays_and_logs_where_rabbitmq_does(tmp_path: Path) ->
     finally:
         os.kill(int(pid_file.read_text("utf-8")), signal.SIGTERM)
     wait_until(lambda: not list((tmp_path / "run").glob("*.sock")))
+
+
+def test_a_broker_with_tls_alone_logs_the_lines_for_which_testcontainers_for_go_waits(tmp_path: Path) -> None:
+    served, port = Issuer(tmp_path / "certificates").server(), free_port()
+    conf = tmp_path / "rabbitmq-testcontainers.conf"
+    lines = (
+        *("default_user = guest", "default_pass = guest", "listeners.tcp = none", f"listeners.ssl.default = {port}"),
+        *(f"ssl_options.cacertfile = {served.authority}", f"ssl_options.certfile = {served.certificate}"),
+        *(f"ssl_options.keyfile = {served.key}", "ssl_options.depth = 1", "ssl_options.verify = verify_peer"),
+        "ssl_options.fail_if_no_peer_cert = false",
+    )
+    conf.write_text("\n".join(lines), "utf-8")
+    variables = environment(
+        RABBITMQ_CONFIG_FILE=str(conf),
+        RABBITMQ_MNESIA_BASE=str(tmp_path / "mnesia"),
+        RABBITMQ_ENABLED_PLUGINS_FILE=str(tmp_path / "enabled_plugins"),
+        AMQP_BROKER_RUNTIME_DIR=str(tmp_path / "run"),
+        AMQP_BROKER_LOG_CONSOLE="true",
+    )
+    log = tmp_path / "log"
+    with log.open("wb") as output:
+        process = subprocess.Popen([sys.executable, "-c", MAIN], env=variables, stdout=output, stderr=output)
+    try:
+        wait_until(lambda: "Server startup complete" in log.read_text("utf-8"))
+        assert f"started TLS (SSL) listener on [::]:{port}\n" in log.read_text("utf-8")
+        with served.context().wrap_socket(
+            socket.create_connection(("127.0.0.1", port), 5), server_hostname="localhost"
+        ):
+            pass
+    finally:
+        process.terminate()
+        process.wait(20)

@@ -10,10 +10,14 @@ import sys
 import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from pamqp import commands
 
 from amqp_broker.management.page.admin_script import script
+from compat.certificates import Issued, Issuer
+from tests.client import Client
 from tests.running import RunningServer
 
 Admin = Callable[..., str]
@@ -21,9 +25,23 @@ PYTHONS = [f"python3.{minor}" for minor in range(8, 15)]
 
 
 @pytest.fixture(scope="module")
-def port() -> Iterator[int]:
-    with RunningServer(management=True) as running:
-        yield running.server.ports["management"]
+def served(tmp_path_factory: pytest.TempPathFactory) -> Issued:
+    return Issuer(tmp_path_factory.mktemp("certificates")).server()
+
+
+@pytest.fixture(scope="module")
+def ports(served: Issued) -> Iterator[dict[str, int]]:
+    files: dict[str, Any] = {
+        "management_tls_cert_file": str(served.certificate),
+        "management_tls_key_file": str(served.key),
+    }
+    with RunningServer(management=True, **files) as running:
+        yield running.server.ports
+
+
+@pytest.fixture(scope="module")
+def port(ports: dict[str, int]) -> int:
+    return ports["management"]
 
 
 @pytest.fixture
@@ -32,11 +50,15 @@ def file(port: int, tmp_path: Path) -> Path:
     return tmp_path / "rabbitmqadmin"
 
 
-def run(python: str, file: Path, *words: str) -> str:
+def started(python: str, file: Path, *words: str) -> subprocess.CompletedProcess[str]:
     command = [python, "-I", file.name, *words]
-    done = subprocess.run(
+    return subprocess.run(
         command, cwd=file.parent, env={"HOME": str(file.parent)}, capture_output=True, encoding="utf-8"
     )
+
+
+def run(python: str, file: Path, *words: str) -> str:
+    done = started(python, file, *words)
     assert (done.returncode, done.stderr) == (0, ""), done
     return done.stdout
 
@@ -73,6 +95,24 @@ def test_the_file_declares_vhosts_users_permissions_and_policies(admin: Admin) -
     admin("delete", "vhost", "name=shop")
 
 
+def test_the_file_declares_what_testcontainers_for_go_declares(admin: Admin) -> None:
+    admin("declare", "vhost", "name=traced", "tracing=true")
+    admin("declare", "vhost_limit", "vhost=traced", "name=max-connections", "value=1")
+    admin("--vhost=traced", "declare", "exchange", "name=x", "type=topic", "durable=true", 'arguments={"a":1}')
+    admin("--vhost=traced", "declare", "queue", "name=q", "auto_delete=true", 'arguments={"x-message-ttl":1000}')
+    admin("--vhost=traced", "declare", "binding", "source=x", "destination=q", "destination_type=queue")
+    admin(
+        *("declare", "operator_policy", "name=an operator policy", "pattern=^q", "priority=1", "apply-to=queues"),
+        'definition={"message-ttl":1000}',
+    )
+    assert "an operator policy" in admin("list", "operator_policies")
+    assert "x" in admin("-f", "bash", "list", "exchanges", "--vhost=traced").split()
+    assert "True" in admin("-f", "tsv", "-q", "list", "vhosts", "name", "tracing").partition("traced\t")[2]
+    assert "max-connections" in admin("-f", "raw_json", "list", "vhost_limits")
+    admin("delete", "vhost", "name=traced")
+    admin("delete", "operator_policy", "name=an operator policy")
+
+
 def test_the_file_exports_and_imports_definitions(admin: Admin, file: Path) -> None:
     admin("declare", "queue", "name=kept")
     assert admin("export", "all.json") == 'Exported definitions for 127.0.0.1 to "all.json"\n'
@@ -81,6 +121,23 @@ def test_the_file_exports_and_imports_definitions(admin: Admin, file: Path) -> N
     assert admin("import", "all.json").startswith('Uploaded definitions from "all.json"')
     assert admin("-f", "bash", "list", "queues") == "kept\n"
     admin("delete", "queue", "name=kept")
+
+
+def test_the_file_closes_a_connection(admin: Admin, ports: dict[str, int]) -> None:
+    client = Client(ports["amqp"]).open()
+    [name] = admin("-f", "tsv", "-q", "list", "connections", "name").splitlines()
+    assert admin("close", "connection", f"name={name}") == "connection closed\n"
+    closed = client.expect(commands.Connection.Close, 0)
+    assert (closed.reply_code, closed.reply_text) == (320, "CONNECTION_FORCED - Closed via management plugin")
+
+
+def test_the_file_speaks_tls_and_checks_the_certificate(file: Path, ports: dict[str, int], served: Issued) -> None:
+    at = ("-H", "localhost", "-P", str(ports["management-tls"]), "-f", "bash", "--ssl")
+    assert "/" in run(sys.executable, file, *at, "--ssl-ca-cert-file", str(served.authority), "list", "vhosts").split()
+    assert "/" in run(sys.executable, file, *at, "--ssl-insecure", "list", "vhosts").split()
+    done = started(sys.executable, file, *at, "list", "vhosts")
+    assert done.returncode == 1
+    assert "certificate verify failed" in done.stderr
 
 
 def test_a_section_of_a_configuration_file_has_the_address(file: Path, port: int) -> None:
