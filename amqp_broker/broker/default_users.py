@@ -15,19 +15,27 @@ from amqp_broker.broker.admin.access import SHA256, Permission
 from amqp_broker.broker.broker import Broker
 
 
+def users_of(setting: str, vhost: str) -> dict[str, Mapping[str, str]]:
+    """Return the keys of the users that a new vhost of this name gets, by name."""
+    users: dict[str, Mapping[str, str]] = json.loads(setting)
+    return {
+        name: keys
+        for name, keys in users.items()
+        if patterns.matches(keys.get("vhost_pattern", patterns.ANYTHING), vhost)
+    }
+
+
 class DefaultUsers:
     """Listens to the events of a broker, and adds the users of its settings to new vhosts."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
-        self._users: Mapping[str, Mapping[str, str]] = json.loads(broker.settings.default_users)
 
     def on_event(self, event: str, headers: Mapping[str, Any]) -> None:
         """Add the users to a vhost that has been created."""
         if event == "vhost.created":
-            for name, keys in self._users.items():
-                if patterns.matches(keys.get("vhost_pattern", patterns.ANYTHING), headers["name"]):
-                    self._add(name, keys, headers["name"])
+            for name, keys in users_of(self._broker.settings.default_users, headers["name"]).items():
+                self._add(name, keys, headers["name"])
 
     def _add(self, name: str, keys: Mapping[str, str], vhost: str) -> None:
         users = self._broker.users

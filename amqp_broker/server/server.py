@@ -15,7 +15,7 @@ from amqp_broker.broker import logins
 from amqp_broker.broker.broker import Broker
 from amqp_broker.broker.scheduling.timers import Timers
 from amqp_broker.exit_codes import EX_DATAERR, EX_IOERR
-from amqp_broker.server import administration_log, advice_log, disk_space, handshakes, memory, tls
+from amqp_broker.server import administration_log, advice_log, disk_space, first_objects, handshakes, memory, tls
 from amqp_broker.server.alarms import STORE_FAILING, Alarms, Limits, Readings
 from amqp_broker.server.buffered_transport import BufferedTransport
 from amqp_broker.server.clock import Clock
@@ -53,8 +53,8 @@ ALARMS_S: Final = 1.0
 class Server:
     """Serves one broker. `ports` maps a listener to its port: {"amqp": 5672}.
 
-    Raise StoreError, DefinitionsError, and SettingsError if there is no listener or a static
-    shovel is invalid; the store is then unchanged.
+    Raise StoreError, DefinitionsError, and SettingsError if there is no listener, or a static shovel or the defaults of
+    new vhosts are invalid; the store is then unchanged.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -84,7 +84,7 @@ class Server:
         self.broker.events.listen(administration_log.log)
         self.broker.advice.listeners = (advice_log.log,)
         try:
-            self._declare(is_blank)
+            first_objects.declare(self.broker, is_blank)
         except BaseException:
             if self.store is not None:
                 self.store.abandon()
@@ -112,20 +112,6 @@ class Server:
         self.shovels: ShovelRunner
         self.loop: asyncio.AbstractEventLoop
         self._alarms_timer: asyncio.TimerHandle
-
-    def _declare(self, is_blank: bool) -> None:
-        """Declare the objects that exist before the first client. Raise DefinitionsError."""
-        if self.broker.settings.default_users:
-            from amqp_broker.broker.default_users import DefaultUsers
-
-            self.broker.events.listen(DefaultUsers(self.broker).on_event)
-        if self.broker.settings.definitions:
-            # The import is slow, and most brokers have no definitions.
-            from amqp_broker.server import startup_definitions
-
-            startup_definitions.load(self.broker, is_blank)
-        elif is_blank:
-            self.broker.add_defaults()
 
     def _limits(self) -> tuple[Limits, Readings]:
         settings, store, total = self.broker.settings, self.store, memory.total_bytes()

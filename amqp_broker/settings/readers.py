@@ -5,6 +5,7 @@ Each raises ValueError with a clause that completes "which ...": "is not a whole
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from typing import Any, Final, TypeAlias
@@ -28,6 +29,12 @@ _UNITS: Final[dict[str, int]] = {
 _AMOUNT: Final = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,18})?)(%|b|(?:[kmgt](?:i?b?)?)?)", re.IGNORECASE)
 _FRAME: Final = re.compile(r"([0-9]{1,18})(|kb|mb)", re.IGNORECASE)
 _FRAME_UNITS: Final = {"": 1, "kb": 1024, "mb": 1024 * 1024}
+_BYTE_SIZE: Final = re.compile(r"([0-9]{1,18})(|kb|mb|gb)", re.IGNORECASE)
+_BYTE_SHIFTS: Final = {"": 0, "kb": 10, "mb": 20, "gb": 30}
+_PARTS_OF_DURATION: Final = re.compile(r"([0-9]{0,18}\.?[0-9]{1,18})(ms|[smhdwf])", re.IGNORECASE)
+_DURATION: Final = re.compile(f"(?:{_PARTS_OF_DURATION.pattern})+", re.IGNORECASE)
+_DURATIONS_MS: Final = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+_DURATIONS_MS.update({"w": 7 * 86_400_000, "f": 14 * 86_400_000})
 
 SWITCHES: Final = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False}
 SWITCHES.update({"off": False, "": False})
@@ -49,6 +56,36 @@ def number(given: str) -> int:
     if not re.fullmatch(r"[0-9]{1,18}", given):
         raise ValueError("is not a whole number")
     return int(given)
+
+
+def positive(given: str) -> int:
+    """Return a whole number above 0."""
+    if number(given) == 0:
+        raise ValueError("is not above 0")
+    return int(given)
+
+
+def number_or_names(given: str) -> int | list[str]:
+    """Return a number, or the names of a list with commas."""
+    return int(given) if given.isdecimal() else [name.strip() for name in given.split(",")]
+
+
+def duration_ms(given: str) -> int:
+    """Return milliseconds of a text like 1h30m (cuttlefish_duration.erl)."""
+    found = _PARTS_OF_DURATION.findall(given) if _DURATION.fullmatch(given) else []
+    duration = math.ceil(sum(float(number) * _DURATIONS_MS[unit.lower()] for number, unit in found))
+    if duration <= 0:
+        raise ValueError("is not a duration like 1h30m")
+    return duration
+
+
+def byte_size(given: str) -> int:
+    """Return a number of bytes above 0; a KB is 1024 bytes here (cuttlefish_bytesize.erl)."""
+    found = _BYTE_SIZE.fullmatch(given)
+    octets = int(found[1]) << _BYTE_SHIFTS[found[2].lower()] if found else 0
+    if octets == 0:
+        raise ValueError("is not a size like 100MB")
+    return octets
 
 
 def number_or_none(given: str) -> int | None:

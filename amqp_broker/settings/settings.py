@@ -445,6 +445,20 @@ class Settings:
         reader=readers.json_object,
         is_secret=True,
     )
+    default_policies: str = setting(
+        "",
+        "Operator policies of new vhosts, by name, as JSON: vhost_pattern, queue_pattern, apply_to, expires and so on.",
+        key="default_policies.operator.*",
+        flag=False,
+        reader=readers.json_object,
+    )
+    default_limits: str = setting(
+        "",
+        "Limits of new vhosts, by name, as JSON: pattern, max_connections and max_queues; the first match counts.",
+        key="default_limits.vhosts.*",
+        flag=False,
+        reader=readers.json_object,
+    )
     auth_mechanisms: str = setting(
         "",
         "SASL mechanisms, instead of those of the imitated version; RABBIT-CR-DEMO is available, too.",

@@ -209,13 +209,3 @@ def test_a_remote_guest_with_the_default_password_logs_one_warning(caplog: pytes
 )
 def test_a_safe_configuration_logs_no_warning(caplog: pytest.LogCaptureFixture, settings: dict[str, object]) -> None:
     assert warnings(caplog, **settings) == []
-
-
-def test_the_first_vhost_brings_the_default_users_of_the_settings() -> None:
-    with RunningServer(default_users='{"anna": {"password": "x"}}') as running:
-        assert running.ask(
-            lambda server: {name: list(user.permissions) for name, user in server.broker.users.items()}
-        ) == {
-            "guest": ["/"],
-            "anna": ["/"],
-        }

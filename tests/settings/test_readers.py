@@ -15,6 +15,18 @@ from amqp_broker.settings.readers import Reader, octets
         (readers.number, "1800000", 1_800_000),
         (readers.number_or_none, "7", 7),
         (readers.number_or_none, "infinity", None),
+        (readers.positive, "1", 1),
+        (readers.number_or_names, "2", 2),
+        (readers.number_or_names, "a, b", ["a", "b"]),
+        # cuttlefish_duration.erl, with live 4.3.6's results.
+        (readers.duration_ms, "1d2H", 93_600_000),
+        (readers.duration_ms, "1.5s", 1500),
+        (readers.duration_ms, ".5s", 500),
+        (readers.duration_ms, "1s1h", 3_601_000),
+        (readers.duration_ms, "1f", 1_209_600_000),
+        (readers.byte_size, "10", 10),
+        (readers.byte_size, "1GB", 1 << 30),
+        (readers.byte_size, "1kb", 1024),
         (readers.port, "65535", 65535),
         (readers.addresses, "127.0.0.1:5673 ::1:5674 5675 :0", "127.0.0.1:5673 ::1:5674 5675 :0"),
         (readers.addresses, "", ""),
@@ -56,6 +68,13 @@ def test_a_valid_text_is_read(reader: Reader, text: str, value: Any) -> None:
         (readers.number, "", "is not a whole number"),
         (readers.number, "9" * 5000, "is not a whole number"),
         (readers.number, "٣", "is not a whole number"),
+        (readers.positive, "0", "is not above 0"),
+        (readers.positive, "-1", "is not a whole number"),
+        *(
+            (readers.duration_ms, text, "is not a duration like 1h30m")
+            for text in ("1000", "1 h", "0s", "-1s", "", ".s")
+        ),
+        *((readers.byte_size, text, "is not a size like 100MB") for text in ("0", "1B", "5Mi", "1GiB", "")),
         (readers.port, "65536", "is not between 0 and 65535"),
         (readers.port, "amqp", "is not a whole number"),
         (readers.addresses, "::1:1 amqp", "has 'amqp', which is neither a port nor an address and a port"),

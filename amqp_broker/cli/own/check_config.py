@@ -14,7 +14,7 @@ import click
 from amqp_broker.cli.own.setting_options import settings_as_options
 from amqp_broker.cli.rabbitmq import rabbitmq_server
 from amqp_broker.settings.settings import SETTINGS, SettingsError
-from amqp_broker.settings.sources.conf_keys import is_ignored, settings_at
+from amqp_broker.settings.sources.conf_keys import are_gathered, is_ignored, settings_at
 from amqp_broker.settings.sources.precedence import Loaded, load
 from amqp_broker.settings.sources.rabbitmq_conf import ESCAPED_POINT, Entry
 
@@ -51,12 +51,14 @@ def explanation(loaded: Loaded) -> Iterator[str]:
     for number, source in enumerate(loaded.read, 1):
         count = sum(place == source or _file_of(place) == source for place in used)
         yield f"# {number}. {source}: {count} setting{'' if count == 1 else 's'}"
+    keys = {entry.place: entry.key for entry in loaded.entries}
     for entry in loaded.entries:
         names = settings_at(entry.key)
         if is_ignored(entry):
             yield f"# {entry.place}: {_key(entry)} is ignored: it tunes a cluster, Erlang, or parts that are not here"
         elif names and not any(loaded.places.get(name) == entry.place for name in names):
             others = dict.fromkeys(loaded.places[name] for name in names if name in loaded.places)
+            others = {place: None for place in others if not are_gathered(entry.key, keys.get(place, ""))}
             if others:
                 yield f"# {entry.place}: {_key(entry)} is overridden by {', '.join(others)}"
 

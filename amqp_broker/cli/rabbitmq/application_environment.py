@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -120,8 +121,20 @@ def _verify(values: Values, is_on: bool) -> Atom:
     return Atom("verify_peer" if is_on else "verify_none")
 
 
-def _queue_type(values: Values, text: str) -> Atom:
-    return Atom(f"rabbit_{text}_queue")
+def _queue_type(values: Values, text: str) -> Atom | None:
+    # RabbitMQ has no variable unless the configuration sets it.
+    return None if text == "classic" else Atom(f"rabbit_{text}_queue")
+
+
+def _objects(values: Values, text: str) -> list[Any] | None:
+    """Return the objects that new vhosts get: pairs of a name and its keys."""
+    if not text:
+        return None
+    return [(name, [_key_of_object(*pair) for pair in keys.items()]) for name, keys in json.loads(text).items()]
+
+
+def _key_of_object(key: str, value: Any) -> tuple[str, Any]:
+    return key, Characters(value) if key in ("pattern", "vhost_pattern") else value
 
 
 def _file(values: Values, text: str) -> Any:
@@ -145,6 +158,8 @@ _TERMS: Final[Mapping[str, Callable[[Values, Any], Any]]] = {
     "consumer_timeout": _timeout,
     "default_consumer_prefetch": _prefetch,
     "default_queue_type": _queue_type,
+    "default_limits.vhosts": _objects,
+    "default_policies.operator": _objects,
     "log.console.level": _atom,
     "log.file.level": _atom,
     "log.file.file": _file,

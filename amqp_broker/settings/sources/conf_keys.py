@@ -14,9 +14,6 @@ from amqp_broker.settings.profiles import DEPRECATED
 from amqp_broker.settings.settings import KEEP, OVERWRITE, SETTINGS, Setting, SettingsError
 from amqp_broker.settings.sources.rabbitmq_conf import Entry, latest, parts
 
-# Keys `default_users.NAME.KEY`.
-DEFAULT_USERS: Final = "default_users"
-
 
 class Notice(NamedTuple):
     """A sentence for the user: an error (`is_wrong`) or a remark."""
@@ -61,7 +58,7 @@ def settings_of(entries: Iterable[Entry]) -> tuple[dict[str, Given], list[Notice
 
 def _family(key: str) -> str:
     """Return the beginning that the keys of a family have in common."""
-    return DEFAULT_USERS if key.startswith(f"{DEFAULT_USERS}.") else key.rpartition(".")[0]
+    return next((prefix for prefix in _NAMED if key.startswith(f"{prefix}.")), key.rpartition(".")[0])
 
 
 _FALSE: Final = Entry("", "", "")
@@ -217,31 +214,59 @@ def _mechanisms(entries: list[Entry], notices: list[Notice]) -> Found:
     yield "auth_mechanisms", entries[0]._replace(value=" ".join(entry.value for entry in entries))
 
 
-def _default_users(entries: list[Entry], notices: list[Notice]) -> Found:
-    """Yield the users of new vhosts, as JSON."""
-    # Few users have such keys, and the import slows the start.
-    import json
+# Objects that the user names: the keys `PREFIX.NAME.KIND` by prefix, and the readers of their values by kind
+_NAMED: Final[dict[str, dict[str, readers.Reader]]] = {
+    "default_users": {
+        **dict.fromkeys(("vhost_pattern", "configure", "write", "read"), readers.pattern),
+        **dict.fromkeys(("password", "tags"), readers.text),
+    },
+    "default_policies.operator": {
+        **dict.fromkeys(("vhost_pattern", "queue_pattern"), readers.pattern),
+        **dict.fromkeys(("expires", "message_ttl"), readers.duration_ms),
+        **dict.fromkeys(("max_length", "max_in_memory_length", "delivery_limit"), readers.positive),
+        **dict.fromkeys(("max_length_bytes", "max_in_memory_bytes"), readers.byte_size),
+        **dict.fromkeys(("apply_to", "classic_queues.ha_mode", "classic_queues.ha_sync_mode"), readers.text),
+        "classic_queues.ha_params": readers.number_or_names,
+        "classic_queues.queue_version": readers.positive,
+    },
+    "default_limits.vhosts": {
+        "pattern": readers.pattern,
+        **dict.fromkeys(("max_connections", "max_queues"), readers.positive),
+    },
+}
 
-    users: dict[str, dict[str, str]] = {}
-    for entry in entries:
-        names = parts(entry.key)[1:]
-        if len(names) != 2 or names[1] not in _KEYS_OF_DEFAULT_USERS:
-            notices.append(Notice(f"{entry.place}: unknown key '{entry.key}'"))
-            continue
-        try:
-            value = readers.pattern(entry.value) if names[1] in _PATTERNS_OF_DEFAULT_USERS else entry.value
-            users.setdefault(names[0], {})[names[1]] = value
-        except ValueError as error:
-            notices.append(_wrong(entry, error))
-    if users:
-        yield "default_users", entries[0]._replace(value=json.dumps(users))
+
+def _named(prefix: str, setting: str) -> Callable[..., Found]:
+    """Return a function that yields the objects of a prefix, as JSON."""
+
+    def gather(entries: list[Entry], notices: list[Notice]) -> Found:
+        # Few users have such keys, and the import slows the start.
+        import json
+
+        objects: dict[str, dict[str, Any]] = {}
+        for entry in entries:
+            try:
+                name, kind, value = _of_object(prefix, entry)
+                objects.setdefault(name, {})[kind.rpartition(".")[2]] = value
+            except KeyError:
+                notices.append(Notice(f"{entry.place}: unknown key '{entry.key}'"))
+            except ValueError as error:
+                notices.append(_wrong(entry, error))
+        if objects:
+            yield setting, entries[0]._replace(value=json.dumps(objects, sort_keys=True))
+
+    return gather
 
 
-_PATTERNS_OF_DEFAULT_USERS: Final = ("vhost_pattern", "configure", "write", "read")
-_KEYS_OF_DEFAULT_USERS: Final = (*_PATTERNS_OF_DEFAULT_USERS, "password", "tags")
+def _of_object(prefix: str, entry: Entry) -> tuple[str, str, Any]:
+    """Return name, kind and value of a key of an object. Raises KeyError for an unknown kind, and ValueError."""
+    name, *rest = parts(entry.key)[prefix.count(".") + 1 :]
+    kind = ".".join(rest)
+    return name, kind, _NAMED[prefix][kind](entry.value)
+
 
 _FAMILIES: Final[dict[str, Callable[[list[Entry], list[Notice]], Found]]] = {
-    DEFAULT_USERS: _default_users,
+    **{prefix: _named(prefix, prefix.partition(".")[0]) for prefix in _NAMED},
     "listeners.tcp": _listeners,
     "listeners.ssl": _tls_listeners,
     "loopback_users": _names("loopback_users"),
@@ -280,14 +305,15 @@ WITHOUT_EFFECT: Final = (
     "amqp10_client", "amqp1_0", "amqp_client", "auth_backends", "auth_cache", "auth_http", "auth_ldap", "auth_oauth2",
     "channel_interceptor", "channel_tx_message_max", "config_entry_decoder", "consumer_disconnected_timeout",
     "credential_validator",
-    "credentials_obfuscation", "default_limits", "default_policies", "definitions", "exchange_types",
-    "federation", "http_dispatch", "link_max_per_session", "listeners.startup_delay", "log.error_logger_format_depth",
+    "credentials_obfuscation", "definitions", "exchange_types", "federation",
+    "http_dispatch", "link_max_per_session", "listeners.startup_delay", "log.error_logger_format_depth",
     "log.exchange", "log.journald", "log.summarize_process_state", "log.syslog", "log.user", "management",
     "message_interceptors", "metadata_store", "motd_file", "mqtt", "node_tags", "password_hashing_module",
     "prevent_startup_if_node_was_reset", "product", "prometheus", "proxy_protocol", "queue_types",
     "ranch_connection_max", "runtime_parameters", "session_max_per_connection", "shovel", "ssl_cert_login_san_index",
     "ssl_cert_login_san_type", "ssl_handshake_timeout", "ssl_options", "stomp", "stream",
-    "total_memory_available_override_value", "tracing", "trust_store", "vhost_max", "web_mqtt", "web_stomp",
+    "total_memory_available_override_value", "tracing", "trust_store", "vhost_max",
+    "web_mqtt", "web_stomp",
 )
 # fmt: on
 
@@ -305,6 +331,11 @@ def settings_at(key: str) -> list[str]:
     """Return the settings that a key may give, whatever its value is."""
     pattern = f"{_family(key)}.*"
     return [declared.name for declared in SETTINGS if key in declared.keys or pattern in declared.keys]
+
+
+def are_gathered(key: str, other: str) -> bool:
+    """Return whether two keys give one setting together."""
+    return key != other and _family(key) == _family(other) and _family(key) in _FAMILIES
 
 
 def _about(entry: Entry) -> Notice | None:

@@ -65,6 +65,13 @@ def test_comments_say_what_was_read_in_which_order_and_what_it_leaves(tmp_path: 
     ]
 
 
+def test_keys_that_give_a_setting_together_override_each_other_only_if_they_are_the_same(tmp_path: Path) -> None:
+    lines = ("anna.password = x", "bert.password = y", "anna.password = z")
+    file = write(tmp_path, "".join(f"default_users.{line}\n" for line in lines))
+    comments = [line for line in run("check-config", file).stdout.splitlines() if "overridden" in line]
+    assert comments == [f"# {file}:1: default_users.anna.password is overridden by {file}:3"]
+
+
 def test_the_variables_of_a_folder_count_less_than_the_environment(tmp_path: Path) -> None:
     script = tmp_path / "rabbitmq-env.conf"
     script.write_text(

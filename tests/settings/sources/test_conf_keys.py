@@ -184,15 +184,38 @@ def test_default_users_are_one_setting() -> None:
     assert json.loads(only(text)["default_users"]) == users
 
 
+def test_default_policies_are_one_setting() -> None:
+    first, second = "default_policies.operator.a", "default_policies.operator.b"
+    text = f"{first}.vhost_pattern = ^v\n{first}.classic_queues.ha_params = 2\n{second}.expires = 1h"
+    policies = {"a": {"vhost_pattern": "^v", "ha_params": 2}, "b": {"expires": 3_600_000}}
+    assert json.loads(only(text)["default_policies"]) == policies
+
+
+def test_default_limits_are_one_setting() -> None:
+    text = "default_limits.vhosts.a.pattern = ^v\ndefault_limits.vhosts.a.max_queues = 2"
+    assert json.loads(only(text)["default_limits"]) == {"a": {"pattern": "^v", "max_queues": 2}}
+
+
 @pytest.mark.parametrize(
     ("line", "notice"),
     [
         ("default_users.anna.colour = red", "f:1: unknown key 'default_users.anna.colour'"),
         ("default_users.anna = x", "f:1: unknown key 'default_users.anna'"),
         ("default_users.anna.write = (", "f:1: default_users.anna.write is '(', which is not a regular expression"),
+        ("default_policies.operator.a.colour = 1", "f:1: unknown key 'default_policies.operator.a.colour'"),
+        ("default_policies.user.a.expires = 1h", "f:1: unknown key 'default_policies.user.a.expires'"),
+        (
+            "default_policies.operator.a.expires = 5",
+            "f:1: default_policies.operator.a.expires is '5', which is not a duration like 1h30m",
+        ),
+        ("default_limits.max_queues = 1", "f:1: unknown key 'default_limits.max_queues'"),
+        (
+            "default_limits.vhosts.a.max_queues = -1",
+            "f:1: default_limits.vhosts.a.max_queues is '-1', which is not a whole number",
+        ),
     ],
 )
-def test_a_wrong_key_of_a_default_user_is_reported(line: str, notice: str) -> None:
+def test_a_wrong_key_of_a_named_object_is_reported(line: str, notice: str) -> None:
     assert read(line) == ({}, [Notice(notice)])
 
 
@@ -201,7 +224,7 @@ def test_a_wrong_key_of_a_default_user_is_reported(line: str, notice: str) -> No
     [
         *("mqtt.allow_anonymous", "auth_ldap.servers.1", "ssl_options.depth", "management.cors.max_age"),
         # Keys of RabbitMQ 4.
-        *("default_limits.vhosts.a.pattern", "http_dispatch.access_log_dir", "tracing.dir", "log.user.level"),
+        *("http_dispatch.access_log_dir", "tracing.dir", "log.user.level"),
         *("amqp_client.ssl_options.verify", "queue_types.stream.enabled", "listeners.startup_delay", "node_tags.rack"),
     ],
 )
