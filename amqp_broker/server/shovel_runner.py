@@ -173,9 +173,18 @@ class ShovelRunner(Component):
             self._set_timer(shovel)
 
     def _on_done(self, shovel: Shovel) -> None:
-        """Delete the parameter of a shovel that has moved all its messages, which stops the shovel."""
+        """Delete the parameter of a shovel that has moved all its messages, which stops the shovel.
+
+        A static shovel is not deleted: it may start again.
+        """
         logger.info("shovel '%s' in vhost '%s' has moved its messages", shovel.name, shovel.vhost)
-        self._loop.call_soon(self._delete, shovel)
+        self._loop.call_soon(self._renew if shovel.definition.static else self._delete, shovel)
+
+    def _renew(self, shovel: Shovel) -> None:
+        if shovel in self._static:
+            shovel.renew(self.server.clock.real_now())
+            self._set_timer(shovel)
+            self.server.flush()
 
     def _delete(self, shovel: Shovel) -> None:
         vhost = self.server.broker.vhosts.get(shovel.vhost)

@@ -121,11 +121,11 @@ def _definition(given: dict[str, Any]) -> Definition:
     return Definition(
         source=_end(source, queue=queue),
         destination=_end(destination, exchange=address.get("exchange"), routing_key=address.get("routing_key")),
-        ack_mode=_ack_mode(given.get("ack_mode", "on_confirm")),
+        # Those of the old form have the defaults of RabbitMQ's application.
+        ack_mode=_ack_mode(given.get("ack_mode", "no_ack" if "source" in given else "on_confirm")),
         prefetch=sent_prefetch(int(_number("prefetch_count", source.get("prefetch_count", PREFETCH)))),
         reconnect_delay_s=_delay(given.get("reconnect_delay", RECONNECT_DELAY_S)),
-        # After that many messages RabbitMQ starts a static shovel again at once.
-        delete_after=NEVER,
+        delete_after=_delete_after(source.get("delete_after", NEVER)),
         consumer_arguments=_arguments(source.get("consumer_args", [])),
         publish_properties=_properties(destination.get("publish_properties", [])),
         adds_forward_headers=_is_true(destination.get("add_forward_headers", False)),
@@ -159,6 +159,7 @@ def _modern(old: dict[str, Any]) -> dict[str, Any]:
         end["uris"] = end.get("brokers") or [uri for uri in [end.get("broker")] if uri]
     source, destination = ends
     source.update((key, old[key]) for key in ("queue", "prefetch_count") if key in old)
+    source.pop("delete_after", None)
     names = ("publish_fields", "publish_properties", "add_forward_headers", "add_timestamp_header")
     destination.update((key, old[key]) for key in names if key in old)
     return {**old, "source": source, "destination": destination}
@@ -229,6 +230,11 @@ def _text(name: str, value: Any) -> str:
 def _delay(value: Any) -> float:
     """Return the seconds; a negative delay stops no start of RabbitMQ."""
     return 0 if isinstance(value, (int, float)) and value < 0 else _number("reconnect_delay", value)
+
+
+def _delete_after(value: Any) -> int | str:
+    """Return a number of messages; RabbitMQ takes other terms for no limit."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else NEVER
 
 
 def _is_true(value: Any) -> bool:

@@ -103,7 +103,7 @@ class Shovel:
         self._is_full = False
         self._links = links
         self._on_done = on_done
-        self._is_done = False
+        self._is_done = self._was_renewed = False
         self._attempts = 0
         self._now = now
         self.next_tick_ms: int | None = None
@@ -161,6 +161,19 @@ class Shovel:
         self.next_tick_ms = None
         self._set_state(TERMINATED)
         self._close_links()
+
+    def renew(self, now: int) -> None:
+        """Start a static shovel again that is done.
+
+        It starts at once, later after the delay, and never without one (rabbit_shovel_worker_sup.erl).
+        """
+        self._now, self.reason = now, "autodelete"
+        self.stop()
+        delay_s = self.definition.reconnect_delay_s
+        if isinstance(delay_s, int) and delay_s and isinstance(self.definition.delete_after, int):
+            self.remaining = self.remaining_unsent = self.definition.delete_after
+            self.next_tick_ms = now + (delay_s * 1000 if self._was_renewed else 0)
+            self._is_done, self._was_renewed = False, True
 
     def _close_links(self) -> None:
         links, self._open_links = self._open_links, {}

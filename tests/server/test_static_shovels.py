@@ -53,6 +53,23 @@ def test_a_shovel_has_a_source_and_a_destination() -> None:
     assert (found.adds_forward_headers, found.adds_timestamp_header) == (True, False)
 
 
+def test_a_shovel_acknowledges_nothing_unless_it_says_so_or_has_the_old_form() -> None:
+    assert shovel(SOURCE, DESTINATION).ack_mode == "no-ack"
+    assert shovel(OLD).ack_mode == "on-confirm"
+
+
+@pytest.mark.parametrize(
+    ("value", "found"), [("3", 3), ("0", 0), ("never", "never"), ("sometimes", "never"), ("true", "never")]
+)
+def test_a_source_has_a_number_of_messages_or_no_limit(value: str, found: int | str) -> None:
+    source = SOURCE.replace("{prefetch_count, 10}", f"{{delete_after, {value}}}")
+    assert shovel(source, DESTINATION).delete_after == found
+
+
+def test_a_shovel_of_the_old_form_has_no_limit() -> None:
+    assert shovel(OLD, "{delete_after, 3}").delete_after == "never"
+
+
 def test_declarations_are_methods() -> None:
     static = shovel(SOURCE, DESTINATION).static
     assert static is not None
@@ -166,6 +183,32 @@ def test_a_static_shovel_declares_and_moves_messages() -> None:
             here.until(lambda server: depth(server, "tides") == 1)
         [one] = here.ask(lambda server: server.node.shovels())
         assert (one.name, one.vhost, one.state, one.details["src_queue"]) == ("hand_over", None, "running", "boats")
+
+
+LIMITED = SOURCE.replace("{prefetch_count, 10}", "{delete_after, 2}")
+
+
+def test_a_static_shovel_starts_again_after_its_number_of_messages_at_once_and_then_after_the_delay() -> None:
+    setting = term(LIMITED, DESTINATION, "{ack_mode, on_confirm}, {reconnect_delay, 100}")
+    with RunningServer(static_shovels=setting) as here, Client(here.port).open() as client:
+        here.until(lambda server: next(iter(server.shovels)).state == "running")
+        for _ in range(5):
+            client.publish("boats", b"m")
+        here.until(lambda server: (depth(server, "boats"), depth(server, "tides")) == (1, 4))
+        here.until(lambda server: next(iter(server.shovels)).reason == "autodelete")
+        here.live_through(100_000)
+        here.until(lambda server: depth(server, "tides") == 5)
+
+
+def test_a_static_shovel_without_a_delay_ends_after_its_number_of_messages() -> None:
+    setting = term(LIMITED, DESTINATION, "{ack_mode, on_confirm}, {reconnect_delay, 0}")
+    with RunningServer(static_shovels=setting) as here, Client(here.port).open() as client:
+        here.until(lambda server: next(iter(server.shovels)).state == "running")
+        for _ in range(5):
+            client.publish("boats", b"m")
+        here.until(lambda server: next(iter(server.shovels)).reason == "autodelete")
+        assert here.ask(lambda server: (depth(server, "boats"), depth(server, "tides"))) == (3, 2)
+        assert here.ask(lambda server: [one.state for one in server.node.shovels()]) == ["terminated"]
 
 
 def test_a_static_shovel_outlives_its_destination() -> None:
