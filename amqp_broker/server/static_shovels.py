@@ -158,8 +158,8 @@ def _modern(old: dict[str, Any]) -> dict[str, Any]:
     for end in ends:
         end["uris"] = end.get("brokers") or [uri for uri in [end.get("broker")] if uri]
     source, destination = ends
-    source.update((key, old[key]) for key in ("queue", "prefetch_count") if key in old)
     source.pop("delete_after", None)
+    source.update((key, old[key]) for key in ("queue", "prefetch_count", "delete_after") if key in old)
     names = ("publish_fields", "publish_properties", "add_forward_headers", "add_timestamp_header")
     destination.update((key, old[key]) for key in names if key in old)
     return {**old, "source": source, "destination": destination}

@@ -66,8 +66,9 @@ def test_a_source_has_a_number_of_messages_or_no_limit(value: str, found: int | 
     assert shovel(source, DESTINATION).delete_after == found
 
 
-def test_a_shovel_of_the_old_form_has_no_limit() -> None:
-    assert shovel(OLD, "{delete_after, 3}").delete_after == "never"
+def test_a_shovel_of_the_old_form_has_its_number_of_messages_beside_source_and_destination() -> None:
+    assert shovel(OLD, "{delete_after, 3}").delete_after == 3
+    assert shovel(SOURCE, DESTINATION, "{delete_after, 3}").delete_after == "never"
 
 
 def test_declarations_are_methods() -> None:
