@@ -275,10 +275,13 @@ _FAMILIES: Final[dict[str, Callable[[list[Entry], list[Notice]], Found]]] = {
     "auth_mechanisms": _mechanisms,
 }
 
+# Prefix of keys that only Erlang terms have.
+APPLICATION: Final = "rabbit"
+
 # Keys, and prefixes of keys, that tune parts of RabbitMQ that this broker lacks; ignoring them changes nothing.
 # fmt: off
 SILENT: Final = (
-    "aws", "event_exchange", "socket_writer",
+    APPLICATION, "aws", "event_exchange", "socket_writer",
     "auth_backends.internal", "background_gc_enabled", "background_gc_target_interval", "classic_queue",
     "cluster_formation", "cluster_keepalive_interval", "cluster_node_type", "cluster_nodes",
     "cluster_partition_handling",
@@ -310,9 +313,9 @@ WITHOUT_EFFECT: Final = (
     "log.exchange", "log.journald", "log.summarize_process_state", "log.syslog", "log.user", "management",
     "message_interceptors", "metadata_store", "motd_file", "mqtt", "node_tags", "password_hashing_module",
     "prevent_startup_if_node_was_reset", "product", "prometheus", "proxy_protocol", "queue_types",
-    "ranch_connection_max", "runtime_parameters", "session_max_per_connection", "shovel", "ssl_cert_login_san_index",
-    "ssl_cert_login_san_type", "ssl_handshake_timeout", "ssl_options", "stomp", "stream",
-    "total_memory_available_override_value", "tracing", "trust_store", "vhost_max",
+    "ranch_connection_max", "runtime_parameters", "server_properties", "session_max_per_connection", "shovel",
+    "ssl_cert_login_san_index", "ssl_cert_login_san_type", "ssl_handshake_timeout", "ssl_options", "stomp", "stream",
+    "total_memory_available_override_value", "trace_vhosts", "tracing", "trust_store", "vhost_max",
     "web_mqtt", "web_stomp",
 )
 # fmt: on

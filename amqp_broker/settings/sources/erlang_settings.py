@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from amqp_broker.settings.sources import erlang_terms
-from amqp_broker.settings.sources.conf_keys import Notice, settings_at
+from amqp_broker.settings.sources.conf_keys import APPLICATION, Notice, settings_at
 from amqp_broker.settings.sources.erlang_terms import Atom, Map
 from amqp_broker.settings.sources.erlang_terms import TermError as TermError
 from amqp_broker.settings.sources.rabbitmq_conf import ESCAPED_POINT, Entry
@@ -42,6 +42,22 @@ _GROUPS: Final = ("management.", "prometheus.")
 _SETS: Final = ("loopback_users", "default_user_tags")
 # Lists whose members have numbers in rabbitmq.conf.
 _LISTS: Final = ("auth_backends", "auth_mechanisms")
+# Keys that rabbitmq.conf lacks, and that tune parts that are not here (rabbit.app of 3.10, 4.0 and 4.3).
+# fmt: off
+_TUNING: Final = frozenset({
+    "autocluster", "autoheal_state_transition_timeout", "backing_queue_module", "channel_operation_timeout",
+    "channel_tick_interval", "classic_queue_flow_control", "credentials_obfuscation_fallback_secret",
+    "credit_flow_default_credit", "dead_letter_worker_consumer_prefetch",
+    "dead_letter_worker_publisher_confirm_timeout", "disk_monitor_failure_retries",
+    "disk_monitor_failure_retry_interval", "fhc_read_buffering", "fhc_write_buffering", "halt_on_upgrade_failure",
+    "lazy_queue_explicit_gc_run_operation_threshold", "license_line", "listeners_startup_delay",
+    "mirroring_flow_control", "msg_store_index_module", "msg_store_shutdown_timeout", "num_ssl_acceptors",
+    "num_tcp_acceptors", "queue_explicit_gc_run_operation_threshold", "queue_index_max_journal_entries",
+    "quorum_cluster_size", "quorum_commands_soft_limit", "release_series_eol_date", "ssl_apps",
+    "stream_messages_soft_limit", "stream_read_ahead", "track_auth_attempt_source", "tracking_execution_timeout",
+    "vhost_process_reconciliation_enabled", "vhost_process_reconciliation_run_interval", "writer_gc_threshold",
+})
+# fmt: on
 # Keys of rabbitmq.conf for the permissions to configure, to write and to read. RabbitMQ confuses the last two.
 _PERMISSIONS: Final = ("configure", "read", "write")
 # Flags of the emulator whose value is a word of its own: `+S 1:1`, but `+S1:1`.
@@ -150,6 +166,9 @@ def _entries(key: str, value: Any, name: str, wrong: list[str]) -> Iterator[Entr
     """Yield the entries of a key, whose value may be a table of further keys."""
     if key == SHOVELS:
         yield from _shovels(value, name, wrong)
+        return
+    if key in _TUNING:
+        yield Entry(f"{APPLICATION}.{key}", "", name)
         return
     if (key, value) == ("log.file.enabled", "true"):
         # The name of the file is another key's.

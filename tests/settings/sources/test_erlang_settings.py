@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from amqp_broker.settings.sources.conf_keys import is_ignored
 from amqp_broker.settings.sources.erlang_settings import from_arguments, from_config, plugins
 from amqp_broker.settings.sources.erlang_terms import TermError
 from amqp_broker.settings.sources.rabbitmq_conf import parts
@@ -192,3 +193,10 @@ def test_a_term_that_is_no_setting_does_not_lose_the_others() -> None:
     # They become keys without a value, which are reported like others without an effect.
     assert [key for key, value in found.items() if value == ""] == ["a", "d", "e"]
     assert notices == []
+
+
+@pytest.mark.parametrize("key", ["num_tcp_acceptors", "fhc_read_buffering", "credit_flow_default_credit"])
+def test_keys_that_only_terms_have_are_ignored(key: str) -> None:
+    [entry], wrong = from_config(f"[{{rabbit, [{{{key}, {{1, 2}}}}]}}].", "f")
+    assert wrong == []
+    assert is_ignored(entry)
