@@ -44,6 +44,20 @@ _DEFINITIONS = json.dumps(
         ],
     }
 )
+_IMPOSSIBLE: Final = json.dumps(
+    {
+        **json.loads(_DEFINITIONS),
+        "queues": [
+            {
+                "name": "boats",
+                "vhost": "/",
+                "durable": True,
+                "auto_delete": False,
+                "arguments": {"x-queue-type": "quorum", "x-queue-mode": "lazy"},
+            }
+        ],
+    }
+)
 _MANAGEMENT = "[rabbitmq_management]."
 _HTTP = "management.tcp.ip = 127.0.0.1\nmanagement.tcp.port = {http_port}\n"
 _ARGUMENTS: Final = "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS"
@@ -184,5 +198,33 @@ INPUTS: Final[Mapping[str, Input]] = {
             "etc/advanced.config": "[{kernel, [{net_ticktime, 60}]}, {rabbit, [{consumer_timeout, 7200000}]}].",
         },
         login=_ROPE,
+    ),
+    "a default user who is among those of new vhosts": Input(
+        {"etc/rabbitmq.conf": "default_users.guest.password = x\ndefault_users.guest.tags = monitoring\n"}
+    ),
+    "limits and operator policies of new vhosts": Input(
+        {
+            "etc/rabbitmq.conf": "default_policies.operator.a.vhost_pattern = ^harbour$\n"
+            "default_policies.operator.a.expires = 1h\ndefault_policies.operator.b.message_ttl = 1m30s\n"
+            "default_policies.operator.b.queue_pattern = ^b\ndefault_policies.operator.b.max_length_bytes = 1GB\n"
+            "default_limits.vhosts.2.max_queues = 20\ndefault_limits.vhosts.10.max_connections = 10\n"
+            "default_limits.vhosts.1.pattern = ^harbour$\ndefault_limits.vhosts.1.max_queues = 1\n"
+        }
+    ),
+    "limits and operator policies of new vhosts among definitions": Input(
+        {
+            "etc/all.json": _DEFINITIONS,
+            "etc/rabbitmq.conf": "load_definitions = {folder}/etc/all.json\n"
+            "default_policies.operator.a.vhost_pattern = ^harbour$\ndefault_policies.operator.a.expires = 1h\n"
+            "default_limits.vhosts.1.pattern = ^harbour$\ndefault_limits.vhosts.1.max_queues = 1\n",
+        },
+        login=_ROPE,
+    ),
+    "an operator policy of new vhosts that RabbitMQ 4 refuses": Input(
+        {"etc/rabbitmq.conf": "default_policies.operator.a.classic_queues.ha_mode = all\n"}
+    ),
+    "a default type of queues": Input({"etc/rabbitmq.conf": "default_queue_type = quorum\n"}),
+    "definitions with a queue that no version can have": Input(
+        {"etc/all.json": _IMPOSSIBLE, "etc/rabbitmq.conf": "load_definitions = {folder}/etc/all.json\n"}, login=_ROPE
     ),
 }

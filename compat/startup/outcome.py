@@ -8,6 +8,7 @@ import re
 import socket
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any, Final
 
 from pamqp import base, commands, frame
@@ -21,6 +22,7 @@ LINES: Final = re.compile(
 LISTENERS: Final = re.compile(
     r"started (?:TCP|TLS \(SSL\)) listener on \S+|HTTPS? \([^)]*\) listener started on port \d+"
 )
+COOKIE: Final = re.compile("[A-Z]{20}")
 TIMEOUT_S: Final = 20
 # Objects of exported definitions, and the fields that an input determines.
 FIELDS: Final = {
@@ -29,6 +31,7 @@ FIELDS: Final = {
     "permissions": ("user", "vhost", "configure", "write", "read"),
     "queues": ("name", "vhost", "durable"),
     "exchanges": ("name", "vhost", "type"),
+    "parameters": ("component", "name", "vhost", "value"),
 }
 
 
@@ -63,7 +66,13 @@ def files(broker: StartedRabbitMQ | StartedAmqpBroker) -> dict[str, bool]:
     return {
         "a file with the number of the process": len(pids) == 1 and pids[0].isdecimal(),
         "a folder of the node": any(path.is_dir() for path in nodes.glob("*@localhost")),
+        "a cookie of Erlang that its owner alone can read": _is_cookie(broker.home / ".erlang.cookie"),
     }
+
+
+def _is_cookie(file: Path) -> bool:
+    # RabbitMQ may write at once, or when the first command runs.
+    return file.exists() and file.stat().st_mode & 0o777 == 0o400 and bool(COOKIE.fullmatch(file.read_text("utf-8")))
 
 
 def _rows(found: list[dict[str, Any]], names: tuple[str, ...]) -> list[list[Any]]:

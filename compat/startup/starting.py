@@ -26,9 +26,14 @@ SETTINGS: Final = (
     "default_vhost",
     "loopback_users",
     "default_user_tags",
+    "default_queue_type",
 )
 READY: Final = "Server startup complete"
-MAIN: Final = "import sys; from amqp_broker.cli.rabbitmq.rabbitmq_server import main; main(sys.argv[1:])"
+# The home of the test stands for that of RabbitMQ's user.
+MAIN: Final = """import os, sys
+from amqp_broker.cli.rabbitmq import rabbitmq_server
+rabbitmq_server.HOME = os.environ["HOME"]
+rabbitmq_server.main(sys.argv[1:])"""
 
 
 def prepare(given: Input, broker: BrokerProcess, http_port: int) -> dict[str, str]:
@@ -73,6 +78,7 @@ class Started(BrokerProcess):
     given: Input
     # The program with RabbitMQ's commands.
     tool: str
+    home: Path
 
     def effective(self) -> dict[str, Any]:
         """Return effective settings, by RabbitMQ's names."""
@@ -119,6 +125,7 @@ class StartedAmqpBroker(Started, AmqpBroker):
     def __init__(self, given: Input, folder: Path, profile: str) -> None:
         super().__init__(folder, profile=profile)
         self.given = given
+        self.home = folder / "home"
         self.variables = {
             **prepare(given, self, free_port()),
             "AMQP_BROKER_COMPAT": profile,
@@ -126,11 +133,12 @@ class StartedAmqpBroker(Started, AmqpBroker):
         }
 
     def command(self) -> list[str]:
+        self.home.mkdir(exist_ok=True)
         return [sys.executable, "-c", MAIN, *self.given.arguments]
 
     def environment(self) -> dict[str, str]:
         inherited = {key: value for key, value in os.environ.items() if not key.startswith(("RABBITMQ_", "AMQP_"))}
-        return {**inherited, **self.variables}
+        return {**inherited, "HOME": str(self.home), **self.variables}
 
     def is_ready(self) -> bool:
         return READY in logged(self)
