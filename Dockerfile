@@ -4,6 +4,8 @@ FROM python:3.12-slim AS build
 RUN apt-get update \
  && apt-get install -y --no-install-recommends gcc libc6-dev
 COPY . /source
+# gcc's level of optimization.
+ARG AMQP_BROKER_OPTIMIZATION=3
 RUN python -m venv /opt/amqp-broker \
  && AMQP_BROKER_COMPILED=1 /opt/amqp-broker/bin/pip install --no-cache-dir --disable-pip-version-check \
     -c /source/constraints.txt /source \
