@@ -298,8 +298,8 @@ SILENT: Final = (
     "mnesia_table_loading_retry_limit", "mnesia_table_loading_retry_timeout", "msg_store_credit_disc_bound",
     "msg_store_file_size_limit", "msg_store_io_batch_size", "net_ticktime", "nodename", "num_acceptors",
     "prometheus.tcp", "queue_index_embed_msgs_below", "queue_leader_locator", "queue_master_locator",
-    "quorum_queue", "raft", "reverse_dns_lookups", "ssl_allow_poodle_attack", "sysmon_handler",
-    "tcp_listen_options", "vhost_restart_strategy", "vm_memory_calculation_strategy",
+    "quorum_queue", "rabbitmq_shovel.defaults", "raft", "reverse_dns_lookups", "ssl_allow_poodle_attack",
+    "sysmon_handler", "tcp_listen_options", "vhost_restart_strategy", "vm_memory_calculation_strategy",
     "vm_memory_high_watermark_paging_ratio",
 )
 

@@ -200,3 +200,9 @@ def test_keys_that_only_terms_have_are_ignored(key: str) -> None:
     [entry], wrong = from_config(f"[{{rabbit, [{{{key}, {{1, 2}}}}]}}].", "f")
     assert wrong == []
     assert is_ignored(entry)
+
+
+def test_defaults_of_static_shovels_are_ignored_as_in_rabbitmq() -> None:
+    entries, wrong = from_config("[{rabbitmq_shovel, [{defaults, [{prefetch_count, 7}, {ack_mode, no_ack}]}]}].", "f")
+    assert wrong == []
+    assert all(is_ignored(entry) for entry in entries)
