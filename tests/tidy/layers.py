@@ -72,6 +72,7 @@ LAYERS = {
             "broker/admin",
             "broker/exchanges",
             "broker/queues",
+            "broker/routing",
             "broker/journal_entries",
             "broker",
         },

@@ -1,6 +1,7 @@
 """The checks of basic.publish, and publishing without a channel, as over HTTP.
 
-A session makes the same checks one by one. They are in RabbitMQ's order (rabbit_channel.erl, basic.publish).
+The checks are in RabbitMQ's order (rabbit_channel.erl, basic.publish). A session, which knows most of their results
+from the route of the message, makes them one by one.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from amqp_broker.broker.admin.access import IMPERSONATOR
 from amqp_broker.broker.operations.interceptors import intercept
 from amqp_broker.broker.queues.refused_publishers import Publisher
 from amqp_broker.broker.queues.reply import REPLY_TO
+from amqp_broker.broker.routing.route import offer
 from amqp_broker.broker.scheduling.portions import Steps, finished
 
 if TYPE_CHECKING:
@@ -90,6 +92,30 @@ def check_user_id(user: User, user_id: str | None) -> None:
         raise PreconditionFailed(f"user_id property set to '{user_id}' but authenticated user was '{user.name}'")
 
 
+def check_properties(
+    vhost: VHost,
+    user: User,
+    exchange: Exchange,
+    properties: Properties,
+    expiration_ms: int | None,
+    keys: list[str],
+) -> list[str]:
+    """Check the properties that affect publishing, and return the routing keys of BCC.
+
+    These, and those of CC, are added to `keys`. `expiration_ms` is None for no or an invalid expiration. Raise
+    PreconditionFailed and AccessRefused.
+    """
+    if properties.expiration is not None and expiration_ms is None:
+        raise bad_expiration(properties.expiration)
+    headers = properties.headers or {}
+    keys += further_keys(headers, "CC")
+    blind_keys = further_keys(headers, "BCC")
+    keys += blind_keys
+    check_topics(vhost, user, exchange, keys)
+    check_user_id(user, properties.user_id)
+    return blind_keys
+
+
 class Published(NamedTuple):
     """The result of publishing a message: its queues, and whether all of them took it."""
 
@@ -118,14 +144,9 @@ def publishing(
     if properties.reply_to == REPLY_TO:
         raise PreconditionFailed("fast reply consumer does not exist")
     expiration_ms = parse_expiration(properties.expiration)
-    if properties.expiration is not None and expiration_ms is None:
-        raise bad_expiration(properties.expiration)
     headers = dict(properties.headers or {})
-    keys = [routing_key, *further_keys(headers, "CC")]
-    blind_keys = further_keys(headers, "BCC")
-    keys += blind_keys
-    check_topics(vhost, user, exchange, keys)
-    check_user_id(user, properties.user_id)
+    keys = [routing_key]
+    blind_keys = check_properties(vhost, user, exchange, properties, expiration_ms, keys)
     if properties.headers is not None:
         # A recipient must not see the other recipients.
         properties.headers.pop("BCC", None)
@@ -144,13 +165,11 @@ def publishing(
     queues = yield from vhost.routing(exchange, keys, headers, message)
     if trace is not None:
         trace.published(connection, 1, message, queues)
-    publisher = Publisher()
-    with vhost.broker.dead_letters_held():
-        taken = [queue.accept(message, publisher) for queue in queues]
+    is_taken = offer(vhost.broker, message, queues, Publisher())
     vhost.counts.add(exchange, queues, 1, True)
-    if all(taken):
+    if is_taken:
         for counts in vhost.counts.of_exchange(exchange):
             counts.confirm += 1
     if trace is not None:
-        trace.confirmed(connection, 1, message, 1, all(taken))
-    return Published(queues, all(taken))
+        trace.confirmed(connection, 1, message, 1, is_taken)
+    return Published(queues, is_taken)

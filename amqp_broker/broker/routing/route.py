@@ -5,9 +5,26 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from amqp_broker.amqp.message import Address, Message
+    from amqp_broker.broker.broker import Broker
     from amqp_broker.broker.exchanges.exchange import Exchange
     from amqp_broker.broker.queues.queue import Queue
+    from amqp_broker.broker.queues.refused_publishers import Publisher
+
+
+def offer(broker: Broker, message: Message, queues: Iterable[Queue], publisher: Publisher | None = None) -> bool:
+    """Offer a message to queues; return False if one refused it, while the others have it nevertheless.
+
+    Dead letters wait until all queues have the message. A quorum queue refuses only a `publisher`.
+    """
+    is_taken = True
+    with broker.dead_letters_held():
+        for queue in queues:
+            if not queue.accept(message, publisher):
+                is_taken = False
+    return is_taken
 
 
 class Route:

@@ -34,7 +34,7 @@ from amqp_broker.broker.operations import checked_publish, interceptors
 from amqp_broker.broker.queues.queue import Queue
 from amqp_broker.broker.queues.reply import REPLY_TO
 from amqp_broker.broker.routing import route_cache
-from amqp_broker.broker.routing.route import Route
+from amqp_broker.broker.routing.route import Route, offer
 from amqp_broker.broker.scheduling.portions import KEYS_AT_ONCE
 from amqp_broker.session.methods.topology_methods import user_of
 
@@ -241,14 +241,9 @@ def push(
 ) -> bool:
     """Push a message to its queues, or return it to its publisher if it is mandatory and there are none.
 
-    A quorum queue refuses only a `publisher`. Return False if a queue refused the message; the other queues have it
-    nevertheless.
+    Return False if a queue refused it (`offer`).
     """
-    is_taken = True
-    with channel.session.broker.dead_letters_held():
-        for queue in queues:
-            if not queue.accept(message, publisher):
-                is_taken = False
+    is_taken = offer(channel.session.broker, message, queues, publisher)
     channel.spend(len(queues), message.content)
     if mandatory and not queues:
         frame = wire.return_frame(channel.number, NO_ROUTE, "NO_ROUTE", message.address)
@@ -306,16 +301,10 @@ def _check_special(
     Return the content to keep, and the keys of BCC.
     """
     reply_to = _reply_to(channel, properties.reply_to)
-    if properties.expiration is not None and traits.expiration_ms is None:
-        raise checked_publish.bad_expiration(properties.expiration)
-    headers = properties.headers or {}
-    keys += checked_publish.further_keys(headers, "CC")
-    blind_keys = checked_publish.further_keys(headers, "BCC")
-    keys += blind_keys
-    user = user_of(channel)
-    checked_publish.check_topics(channel.vhost, user, route.exchange, keys)
-    checked_publish.check_user_id(user, properties.user_id)
-    if reply_to is not None or "BCC" in headers:
+    blind_keys = checked_publish.check_properties(
+        channel.vhost, user_of(channel), route.exchange, properties, traits.expiration_ms, keys
+    )
+    if reply_to is not None or "BCC" in (properties.headers or {}):
         content = _rewritten(content, reply_to)
     return content, blind_keys
 
