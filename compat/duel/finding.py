@@ -51,6 +51,7 @@ UNSEEN = {
     "everybody_times_out_after_the_shortest_time": _ONCE_A_MINUTE,
     "a_paused_client_is_delivered_to": "no program pauses a client",
     "a_client_that_resumes_stays_out": "no program pauses a client",
+    "a_purge_leaves_the_counts_of_what_came_back": _MEMORY,
     "a_portion_is_the_last_one": "programs have too few messages for a second portion",
     "a_settled_message_leaves_its_deadline": _MEMORY,
     "an_exchange_remembers_keys_that_nobody_is_bound_with": _MEMORY,

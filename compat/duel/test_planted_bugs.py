@@ -17,7 +17,6 @@ RARE: set[str] = {
     "a_limit_by_policy_does_not_look_at_the_new_head",
     "a_message_does_not_expire_behind_a_higher_priority",
     "a_passive_declare_asks_for_the_permission_to_read",
-    "a_purge_leaves_the_counts_of_what_came_back",
     "a_purge_takes_what_is_unacked_too",
     "a_transaction_fails_at_a_full_quorum_queue",
     "alternates_by_policy_are_not_followed",

@@ -10,6 +10,7 @@ import pytest
 from amqp_broker.amqp.errors import AccessRefused
 from amqp_broker.broker.queues.quorum import QuorumQueue
 from amqp_broker.broker.queues.quorum_backlog import QuorumBacklog
+from amqp_broker.broker.scheduling.portions import Steps
 from amqp_broker.session.channel.channel import Channel
 from amqp_broker.session.methods import basic_publish, consuming, topology_methods, transactions
 from amqp_broker.session.methods.transactions import Transaction
@@ -30,15 +31,16 @@ def declaring_renews_the_lease_of_a_quorum_queue(patch: pytest.MonkeyPatch) -> N
 
 @unmend
 def a_transaction_fails_at_a_full_quorum_queue(patch: pytest.MonkeyPatch) -> None:
-    def publish(channel: Channel, transaction: Transaction) -> bool:
+    def publishing(channel: Channel, transaction: Transaction) -> Steps[bool]:
         is_complete = True
         for message, _, queues, mandatory in transaction.publishes:
             alive = tuple(queue for queue in queues if not queue.is_deleted)
             is_returned = mandatory and not queues
             is_complete &= basic_publish.push(channel, message, alive, is_returned, channel.publisher)
+            yield
         return is_complete
 
-    patch.setattr(transactions, "_publish", publish)
+    patch.setattr(transactions, "_publishing", publishing)
 
 
 @unmend

@@ -82,6 +82,7 @@ def a_purge_leaves_the_counts_of_what_came_back(patch: pytest.MonkeyPatch) -> No
         for level in self._levels:
             level.clear()
         self._count = 0
+        self.order.turn = 0
 
     patch.setattr(QuorumBacklog, "clear", clear)
 
