@@ -5,12 +5,15 @@ from __future__ import annotations
 import pytest
 from pamqp.commands import Basic, Exchange, Queue
 
-from amqp_broker.conformance.duel.steps import At, Call, Program, Publish
+from amqp_broker.conformance.duel.http_steps import PERMISSIONS
+from amqp_broker.conformance.duel.steps import At, Call, Http, Program, Publish
 from compat.duel.allowed import is_allowed, normalized
 
 COPY = "a1     headers={CC: A[S'q1']} body=b'1'"
 DEAD = "a1     headers={CC: A[S'q1'], x-death: A[F{count: l1, queue: S'q0'}]} body=b'1'"
-DEAD_AGAIN = "a1     headers={x-death: A[F{count: l2, queue: S'q0'}]} body=b'2'"
+DEAD_AGAIN = "a1     headers={x-death: A[F{count: l2, reason: S'rejected', queue: S'q0'}]} body=b'2'"
+ROUND = DEAD_AGAIN.replace("]} body", ", F{count: l1, reason: S'expired', queue: S'q1'}]} body")
+BY_ITSELF = ROUND.replace("rejected", "maxlen")
 CANCEL = "a1 basic.cancel consumer_tag='c0' nowait=true"
 
 
@@ -49,7 +52,11 @@ BLIND: Program = (Publish(At(), {"headers": {"BCC": ["q1"]}}),)
         (PLAIN, dealt("c0", "c0"), dealt("c1", "c0"), False),
         (LIMITED, [COPY, "q0: 1 ready", "q1: 2 ready"], [COPY, "q0: 2 ready", "q1: 1 ready"], True),
         (LIMITED, [COPY, "q0: 1 ready", "q1: 1 ready"], [COPY, "q0: 2 ready", "q1: 1 ready"], False),
-        (PLAIN, [DEAD_AGAIN], [DEAD_AGAIN.replace("l2", "l3")], True),
+        (PLAIN, [ROUND], [ROUND.replace("l2", "l3")], True),
+        (PLAIN, [ROUND], ["a1     body=b'2'"], False),
+        (PLAIN, [DEAD_AGAIN], [DEAD_AGAIN.replace("l2", "l3")], False),
+        (PLAIN, [BY_ITSELF], [BY_ITSELF.replace("l2", "l3")], False),
+        (PLAIN, [BY_ITSELF], [BY_ITSELF.replace("b'2'", "b'3'")], True),
         (PLAIN, [DEAD], [DEAD.replace("q0", "q1")], False),
         (PLAIN, ["a0 connection.close reply_code=541 reply_text='INTERNAL_ERROR'"], [], True),
         (PLAIN, ["a0 connection.close reply_code=530 reply_text='NOT_ALLOWED'"], [], False),
@@ -59,6 +66,23 @@ def test_a_difference_may_stay_in_its_own_case_only(
     program: Program, theirs: list[str], ours: list[str], is_free: bool
 ) -> None:
     assert is_allowed(program, theirs, ours, "4.3") is is_free
+
+
+def refused(permission: str) -> list[str]:
+    text = f"{permission} access to queue 'q0' in vhost '/' refused for user 'dueller'"
+    return [f'd1 channel.close reply_code=403 reply_text="ACCESS_REFUSED - {text}"']
+
+
+def test_a_channel_may_remember_what_it_was_permitted() -> None:
+    revoked = Http("PUT", PERMISSIONS, {"configure": "", "write": "", "read": ""})
+    bind: Program = (revoked, Call(At(3), Queue.Bind, {"queue": "q0"}))
+    passive: Program = (revoked, Call(At(3), Queue.Declare, {"queue": "q0", "passive": True}))
+    assert is_allowed(bind, ["d1 queue.bind-ok"], refused("write"), "4.3")
+    assert is_allowed(bind, refused("read"), refused("write"), "4.3")
+    assert is_allowed(passive, ["d1 queue.declare-ok"], refused("configure"), "4.3")
+    assert not is_allowed(passive, refused("configure"), refused("read"), "4.3")
+    assert not is_allowed(bind, refused("write"), ["d1 queue.bind-ok"], "4.3")
+    assert not is_allowed(bind[1:], ["d1 queue.bind-ok"], refused("write"), "4.3")
 
 
 def test_a_quorum_queue_of_rabbitmq_3_10_may_sort_headers() -> None:
