@@ -300,19 +300,28 @@ def _is_first_elsewhere(program: Program, theirs: Sequence[str], ours: Sequence[
 
 
 def _is_cyclic(theirs: Sequence[str], ours: Sequence[str]) -> bool:
-    """Return whether messages have gone round a cycle of queues by themselves, or several ways to one queue.
+    """Return whether messages have gone round a cycle of queues, or are elsewhere.
 
     The processes of several queues race with each other in RabbitMQ. A message that was not rejected goes round no
-    cycle. One that dies of rejections alone dies once in a step, so that its deaths are in order.
+    cycle. One that dies of rejections alone dies once in a step, so that its deaths are in order. The first death of
+    all is the same.
     """
     differing = [line for lines, others in ((theirs, ours), (ours, theirs)) for line in lines if line not in others]
     several = [line for line in differing if _SEVERAL_DEATHS.search(line)]
-    is_elsewhere = bool(several) and _bodies(theirs) != _bodies(ours)
-    has_gone_round = any("reason: S'rejected'" in line and _DEATH_BY_ITSELF.search(line) for line in several)
-    return (has_gone_round or is_elsewhere) and all("x-death" in line or " body=" not in line for line in differing)
+    is_elsewhere = _bodies(theirs) != _bodies(ours)
+    is_first_same = _FIRST_DEATH.findall("".join(theirs)) == _FIRST_DEATH.findall("".join(ours))
+    has_gone_round = is_first_same and all(map(_is_round, several))
+    is_dead = all("x-death" in line or " body=" not in line for line in differing)
+    return bool(several) and is_dead and (is_elsewhere or has_gone_round)
+
+
+def _is_round(line: str) -> bool:
+    """Return whether a message has died of a rejection and by itself."""
+    return "reason: S'rejected'" in line and _DEATH_BY_ITSELF.search(line) is not None
 
 
 _SEVERAL_DEATHS = re.compile(r"count: l(?!1\b)\d+|time: T<now>}, F\{")
+_FIRST_DEATH = re.compile(r"x-first-death-\w+: S'[^']*'")
 _DEATH_BY_ITSELF = re.compile(r"reason: S'(?:expired|maxlen|delivery_limit)'")
 _READY = re.compile(r"(q\d): (\d+) ready")
 
@@ -331,8 +340,8 @@ def _is_unnoticed(program: Program, theirs: Sequence[str], ours: Sequence[str]) 
 def _is_remembered(program: Program, theirs: Sequence[str], ours: Sequence[str]) -> bool:
     """Return whether only this broker refuses what the user was permitted before.
 
-    A channel of RabbitMQ remembers what it was permitted until it has rested for a second or more. What follows may be
-    refused, but a passive declaration is a single check.
+    A channel of RabbitMQ remembers what it was permitted until it has rested for a second or more. It may refuse a
+    later check of the same method, but a passive declaration is a single check.
     """
     has_changed = any(isinstance(step, Http) and step.path == PERMISSIONS for step in program)
     refused, theirs_refused = _refusals(ours), _refusals(theirs)

@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 
 from hypothesis import strategies as st
 
+from amqp_broker.conformance.duel.player import OF_USER
 from amqp_broker.conformance.duel.steps import At, Name
 from amqp_broker.conformance.wire import Field
 
@@ -24,10 +25,14 @@ def weighted(*choices: tuple[Value, int]) -> st.SearchStrategy[Value]:
 
 
 ATS = weighted((At(0, 0), 16), (At(1, 0), 9), (At(0, 1), 3), (At(2, 0), 2), (At(1, 1), 1), (At(3, 0), 2), (At(2, 2), 1))
+# Most steps on one channel, and most steps of the user whose permissions change (`player.OF_USER`).
+FEW_ATS = weighted((At(0, 0), 8), (At(1, 0), 2), (At(0, 1), 1))
+ATS_OF_USER = weighted((At(0, 0), 1), (At(OF_USER, 0), 2), (At(OF_USER, 1), 1))
 QUEUES = weighted((Q0, 8), (Q1, 3), (Q2, 1))
 EXCHANGES = weighted((X0, 2), (X1, 1))
 KEYS = weighted(("k", 3), ("k.l", 1), ("", 1), ("k.*", 1), ("#", 1))
 TAGS = weighted(("c0", 4), ("c1", 2), ("", 1))
+NOW_AND_THEN = weighted((False, 2), (True, 1))
 OFTEN, HALF, SELDOM = weighted((True, 4), (False, 1)), weighted((False, 1), (True, 1)), weighted((False, 5), (True, 1))
 
 # --- Queues
@@ -36,6 +41,7 @@ KINDS = weighted(("classic", 8), ("quorum", 10), ("", 3), ("stream", 1))
 QUEUE_FLAGS: st.SearchStrategy[dict[str, bool]] = weighted(
     ({"durable": True}, 16), ({"durable": True, "auto_delete": True}, 2), ({"exclusive": True}, 1), ({}, 1)
 )
+TRANSIENT: st.SearchStrategy[dict[str, bool]] = weighted(({"exclusive": True}, 2), ({}, 1))
 ARGUMENTS_COUNT = weighted((0, 2), (1, 3), (2, 3), (3, 1))
 
 DELAYED_RETRY = "x-delayed-retry-type"
@@ -188,6 +194,13 @@ CONSUMERS: st.SearchStrategy[tuple[At, ...]] = weighted(
     ((), 3), ((At(1, 0),), 4), ((At(0, 0),), 2), ((At(1, 0), At(0, 0)), 2), ((At(1, 0), At(1, 0)), 1)
 )
 
+CONSUMERS_OF_A_CHANNEL: st.SearchStrategy[tuple[At, ...]] = weighted(
+    ((At(0, 0),), 3), ((At(0, 0), At(0, 0)), 2), ((At(0, 0), At(1, 0)), 1)
+)
+# Queues at the beginning.
+QUEUE_COUNTS: st.SearchStrategy[tuple[Name, ...]] = weighted(((Q0,), 2), ((Q0, Q1), 4), ((Q1, Q0), 1))
+THREE_QUEUES: st.SearchStrategy[tuple[Name, ...]] = weighted(((Q0, Q1, Q2), 3), ((Q0, Q1), 1))
+
 # --- HTTP
 
 _DEFINITIONS: list[tuple[dict[str, Any], int]] = [
@@ -212,6 +225,25 @@ DEFINITIONS = weighted(
     ({"max-length": "a"}, 1),
 )
 OPERATOR_DEFINITIONS = weighted(*_DEFINITIONS)
+LENGTH_DEFINITIONS: st.SearchStrategy[dict[str, Any]] = weighted(
+    *(({"max-length": length}, 2) for length in (1, 2)),
+    *(({"max-length": length, "overflow": "reject-publish"}, 2) for length in (1, 2)),
+    ({"max-length": 1, "overflow": "drop-head"}, 2),
+    ({"overflow": "reject-publish"}, 1),
+    ({"overflow": "drop-head"}, 1),
+)
+EXPIRING_DEFINITIONS: st.SearchStrategy[dict[str, Any]] = weighted(
+    ({"message-ttl": 0}, 3),
+    ({"message-ttl": 0, "max-length": 2}, 2),
+    ({"message-ttl": SHORT_MS}, 1),
+    ({"max-length": 1}, 1),
+)
+ALTERNATES: st.SearchStrategy[dict[str, Any]] = weighted(
+    ({"alternate-exchange": "{prefix}x1"}, 6),
+    ({"alternate-exchange": "{prefix}x0"}, 1),
+    ({"alternate-exchange": "{prefix}x1", "max-length": 2}, 1),
+    ({"max-length": 2}, 1),
+)
 PATTERNS = weighted(("^{prefix}q0$", 3), ("^{prefix}", 2), ("^{prefix}q[01]$", 1))
 APPLY_TO = weighted(("queues", 4), ("all", 2), ("quorum_queues", 1), ("classic_queues", 1), ("exchanges", 1))
 ACK_MODES = weighted(
@@ -232,6 +264,9 @@ EXPIRING: st.SearchStrategy[dict[str, Any]] = weighted(
     ({"x-message-ttl": SHORT_MS, **DEAD_LETTERS_TO_Q1}, 3),
     (DEAD_LETTERS_TO_Q1, 2),
 )
+SOME_EXPIRE: st.SearchStrategy[dict[str, Any]] = weighted(
+    ({}, 4), ({"expiration": str(SHORT_MS)}, 4), ({"expiration": str(LONG_MS)}, 1)
+)
 EXPIRATIONS: st.SearchStrategy[dict[str, Any]] = weighted(
     ({}, 4),
     ({"expiration": str(SHORT_MS)}, 4),
@@ -246,9 +281,12 @@ SHORT_LIMITS: st.SearchStrategy[dict[str, Any]] = weighted(
         for more in ({}, {"x-overflow": "reject-publish"}, DEAD_LETTERS_TO_Q1)
     )
 )
+FULL_SOON: st.SearchStrategy[dict[str, Any]] = weighted(
+    *(({"x-max-length": length, "x-overflow": "reject-publish"}, 1) for length in (1, 2))
+)
 REFUSING: st.SearchStrategy[dict[str, Any]] = weighted(
     *(({"x-max-length": length, "x-overflow": "reject-publish"}, 2) for length in (1, 2, 3)),
-    ({"x-max-length": 1, "x-overflow": "reject-publish-dlx", **DEAD_LETTERS_TO_Q1}, 3),
+    ({"x-max-length": 1, "x-overflow": "reject-publish-dlx", **DEAD_LETTERS_TO_Q1}, 6),
 )
 PRIORITIZING: st.SearchStrategy[dict[str, Any]] = weighted(({"x-max-priority": 5}, 3), ({"x-max-priority": 2}, 1))
 PRIORITIES: st.SearchStrategy[dict[str, Any]] = weighted(
@@ -265,16 +303,28 @@ DYING: st.SearchStrategy[dict[str, Any]] = weighted(
     ({"x-dead-letter-exchange": ""}, 1),
     ({"x-dead-letter-exchange": X0}, 2),
 )
-# Of a second queue, whose dead letters are those of the first one again.
+# Of a first queue whose messages die at once, mostly.
+DYING_AT_ONCE: st.SearchStrategy[dict[str, Any]] = weighted(
+    (DEAD_LETTERS_TO_Q1, 2),
+    ({**DEAD_LETTERS_TO_Q1, "x-max-length": 1}, 3),
+    ({**DEAD_LETTERS_TO_Q1, "x-message-ttl": 0}, 3),
+    ({"x-dead-letter-exchange": "", "x-dead-letter-routing-key": Q0}, 2),
+)
+SOME_DEAD_LETTERS: st.SearchStrategy[dict[str, Any]] = weighted(({}, 1), (DEAD_LETTERS_TO_Q1, 1))
+# Of a second queue, which dead-letters to a third one, or to the first one again.
 DYING_AGAIN: st.SearchStrategy[dict[str, Any]] = weighted(
     *(
         ({"x-dead-letter-exchange": "", "x-dead-letter-routing-key": target, **more}, weight)
-        for target in (Q0, Q2)
-        for more, weight in (({}, 2), ({"x-max-length": 1}, 2), ({"x-message-ttl": 0}, 1))
+        for target in (Q2, Q2, Q0)
+        for more, weight in (({}, 1), ({"x-max-length": 1}, 2), ({"x-message-ttl": 0}, 2))
     )
 )
 COPIES: st.SearchStrategy[dict[str, Any]] = weighted(
     ({}, 4), ({"headers": {"CC": [Q1], "h": 1}}, 2), ({"headers": {"BCC": [Q1]}}, 1), ({"expiration": str(LONG_MS)}, 1)
+)
+# The kinds of two exchanges.
+BOUND_KINDS = weighted(
+    (("fanout", "direct"), 3), (("fanout", "topic"), 2), (("direct", "direct"), 1), (("topic", "fanout"), 1)
 )
 SINGLE: st.SearchStrategy[dict[str, Any]] = weighted(({"x-single-active-consumer": True}, 1))
 

@@ -23,7 +23,7 @@ from amqp_broker.conformance.duel.program_records import from_json, to_json
 from amqp_broker.conformance.duel.steps import Program
 from amqp_broker.settings.profiles import DEFAULT
 from compat.brokers import AmqpBroker
-from compat.duel.campaign import Search, Tally
+from compat.duel.campaign import BATCH, Search, Tally
 from compat.duel.judge import DIFFERS, OWN, Corner, Judge
 from compat.duel.planted import PlantedBroker, bugs
 from compat.duel.unmended import UNMENDED
@@ -32,9 +32,9 @@ from compat.duel.unmended import UNMENDED
 PROFILES, PROFILE_OF_UNMENDED = ("3.13", DEFAULT), "4.3"
 VHOST = "finding"
 FOUND = Path(__file__).with_name("found.json")
-# The programs of a bug, of several seeds: of one after the other, until one finds it.
-SEEDS = range(1, 9)
-PROGRAMS_OF_SEED = 200
+# The programs of a bug, of several seeds: of one after the other, until one finds it. They are those of a campaign.
+SEEDS = range(1, 5)
+PROGRAMS_OF_SEED = 1000
 # Most of a program's time is waiting.
 WORKERS = 40
 # The bugs of these modules are in what a program does not do, or in what is not compared.
@@ -113,8 +113,12 @@ def search(bug: str, seed: int, folder: Path) -> Found | None:
     profile = PROFILE_OF_UNMENDED if bug in UNMENDED else PROFILES[seed % 2]
     with _judge(bug, profile, folder) as judge:
         tally = Tally()
-        verdict = Search(judge, tally, {}).run(str(seed), PROGRAMS_OF_SEED, (Phase.generate, Phase.shrink))
-    return Found(profile, seed, tally.programs, verdict.program) if verdict else None
+        for batch in range(PROGRAMS_OF_SEED // BATCH):
+            name = f"{seed}.{batch}.0"
+            verdict = Search(judge, tally, {}).run(name, BATCH, (Phase.generate, Phase.shrink))
+            if verdict is not None:
+                return Found(profile, seed, tally.programs, verdict.program)
+    return None
 
 
 @contextmanager

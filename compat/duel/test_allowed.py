@@ -54,6 +54,8 @@ BLIND: Program = (Publish(At(), {"headers": {"BCC": ["q1"]}}),)
         (LIMITED, [COPY, "q0: 1 ready", "q1: 1 ready"], [COPY, "q0: 2 ready", "q1: 1 ready"], False),
         (PLAIN, [ROUND], [ROUND.replace("l2", "l3")], True),
         (PLAIN, [ROUND], ["a1     body=b'2'"], False),
+        (PLAIN, [ROUND], [ROUND.replace("headers={", "headers={x-first-death-queue: S'q1', ")], False),
+        (PLAIN, [ROUND, BY_ITSELF], [ROUND.replace("l2", "l3"), BY_ITSELF.replace("l2", "l3")], False),
         (PLAIN, [DEAD_AGAIN], [DEAD_AGAIN.replace("l2", "l3")], False),
         (PLAIN, [BY_ITSELF], [BY_ITSELF.replace("l2", "l3")], False),
         (PLAIN, [BY_ITSELF], [BY_ITSELF.replace("b'2'", "b'3'")], True),
