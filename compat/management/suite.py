@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from compat.brokers import AmqpBroker
-from compat.management.http_asking import Api
+from compat.management.http_asking import Api, get
 from compat.management.playing import play
 from compat.management.routes import of_amqp_broker, of_rabbitmq
 from compat.oracle.comparing import fields
@@ -33,10 +33,16 @@ def _answers(broker: RabbitMQ) -> Iterator[Answers]:
 
 def has_caught_up(api: Api) -> bool:
     """Return whether RabbitMQ's statistics include all objects."""
-    queues = {queue["name"]: queue for queue in api.get("queues")}
+    # Since 4.0, only the first list has all columns; before, it does not exist.
+    detailed = api.ask(get("queues/detailed"))
+    rows = detailed.value if detailed.status == 200 else api.get("queues")
+    queues = {queue["name"]: queue for queue in rows}
     channels = api.get("channels")
     return bool(
-        queues["qq"].get("messages") == 1
+        # The process of each queue reports these later than its counts.
+        all("policy" in queue for queue in rows)
+        and all("garbage_collection" in queue for queue in rows if queue["type"] != "stream")
+        and queues["qq"].get("messages") == 1
         and "message_bytes" in queues["qq"]
         and queues["q1"].get("messages") == 5
         # Version 2 of classic queues, that of RabbitMQ 4, does not report it.
