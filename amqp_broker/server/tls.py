@@ -30,6 +30,10 @@ logger = logging.getLogger("amqp_broker.server")
 SHUTDOWN_S: Final = 5.0
 
 
+# Versions by Erlang's names.
+VERSIONS: Final = {"tlsv1.2": ssl.TLSVersion.TLSv1_2, "tlsv1.3": ssl.TLSVersion.TLSv1_3}
+
+
 class TlsError(Exception):
     """TLS cannot be served; the text is for the user, and `exit_code` is the exit code of the program."""
 
@@ -69,11 +73,12 @@ def server_context(
     ca_file: str = "",
     verify_peer: bool = False,
     require_peer_cert: bool = False,
+    versions: str = "",
 ) -> ssl.SSLContext:
-    """Return a context for TLS 1.2 and newer from PEM files; the first file may contain the key.
+    """Return a context from PEM files; the first file may contain the key.
 
-    With `verify_peer`, clients are asked for a certificate that an authority of `ca_file` has signed; with
-    `require_peer_cert`, they must have one. Raise TlsError.
+    It is for these versions of TLS (`tlsv1.2 tlsv1.3`), or for both. With `verify_peer`, clients are asked for a
+    certificate that an authority of `ca_file` has signed; with `require_peer_cert`, they must have one. Raise TlsError.
     """
     if not cert_file:
         raise TlsError("TLS requires a certificate: set tls_cert_file and tls_key_file, or tls to 'auto'")
@@ -82,7 +87,8 @@ def server_context(
     if verify_peer and not ca_file:
         raise TlsError("tls_verify_peer requires tls_ca_file, the authorities that sign certificates of clients")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    accepted = [VERSIONS[name] for name in versions.split() if name in VERSIONS] or VERSIONS.values()
+    context.minimum_version, context.maximum_version = min(accepted), max(accepted)
     context.options |= ssl.OP_NO_RENEGOTIATION
     # Erlang sends no session tickets; the Java client reads one as the beginning of a frame if it uses NIO.
     context.num_tickets = 0
@@ -158,6 +164,7 @@ def listener(settings: Settings) -> Listener | None:
             ca_file=settings.tls_ca_file or str(own.ca_certificate),
             verify_peer=True,
             require_peer_cert=settings.tls_require_peer_cert,
+            versions=settings.tls_versions,
         )
     else:
         context = server_context(
@@ -167,6 +174,7 @@ def listener(settings: Settings) -> Listener | None:
             ca_file=settings.tls_ca_file,
             verify_peer=settings.tls_verify_peer,
             require_peer_cert=settings.tls_require_peer_cert,
+            versions=settings.tls_versions,
         )
     return Listener(context, settings.tls_login_from, _suites(context), own)
 
@@ -228,14 +236,18 @@ def management_context(settings: Settings, amqp: Listener | None) -> ssl.SSLCont
 
     Return None if there are neither. Raise TlsError.
     """
+    versions = settings.management_tls_versions
     if settings.management_tls_cert_file:
         return server_context(
             settings.management_tls_cert_file,
             settings.management_tls_key_file,
             ca_file=settings.management_tls_ca_file,
+            versions=versions,
         )
     if amqp is not None and amqp.own is not None:
-        return server_context(str(amqp.own.server_certificate), str(amqp.own.server_key))
+        return server_context(str(amqp.own.server_certificate), str(amqp.own.server_key), versions=versions)
     if settings.management_tls_port is None and amqp is None:
         return None
-    return server_context(settings.tls_cert_file, settings.tls_key_file, key_password=settings.tls_key_password)
+    return server_context(
+        settings.tls_cert_file, settings.tls_key_file, key_password=settings.tls_key_password, versions=versions
+    )

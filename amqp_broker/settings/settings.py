@@ -198,6 +198,13 @@ class Settings:
         env=("RABBITMQ_SSL_FAIL_IF_NO_PEER_CERT",),
         key="ssl_options.fail_if_no_peer_cert",
     )
+    tls_versions: str = setting(
+        "",
+        "Versions of TLS that clients may use, of tlsv1.2 and tlsv1.3: both by default.",
+        key="ssl_options.versions.*",
+        flag=False,
+        reader=readers.tls_versions,
+    )
     tls_login_from: str = setting(
         "distinguished_name",
         "Part of a client's certificate that is the name of its user (EXTERNAL).",
@@ -263,6 +270,13 @@ class Settings:
         env=("RABBITMQ_MANAGEMENT_SSL_KEYFILE",),
         key=("management.ssl.keyfile", "management.listener.ssl_opts.keyfile"),
         flag=False,
+    )
+    management_tls_versions: str = setting(
+        "",
+        "Like tls_versions, for the HTTP API.",
+        key=("management.ssl.versions.*", "management.listener.ssl_opts.versions.*"),
+        flag=False,
+        reader=readers.tls_versions,
     )
     prometheus: bool = setting(True, "Serve metrics for Prometheus.")
     prometheus_per_object: bool = setting(

@@ -21,7 +21,7 @@ from amqp_broker.broker.clients.peer import Tls
 from amqp_broker.exit_codes import EX_CONFIG, EX_NOINPUT
 from amqp_broker.server.listening import CannotListen
 from amqp_broker.server.server import Server
-from amqp_broker.server.tls import TlsError, listener, own_folder, server_context
+from amqp_broker.server.tls import VERSIONS, TlsError, listener, own_folder, server_context
 from amqp_broker.settings.settings import Settings
 from compat.brokers import free_port
 from compat.certificates import Issued, Issuer, encrypted
@@ -240,6 +240,17 @@ def test_versions_before_1_2_are_refused(running: RunningServer, issuer: Issuer,
     context.minimum_version = context.maximum_version = version
     context.set_ciphers("ALL:@SECLEVEL=0")
     assert is_refused(running, context)
+
+
+@pytest.mark.parametrize("versions", ["tlsv1.2", "tlsv1.1 tlsv1.3"])
+def test_only_the_configured_versions_are_accepted(
+    new_loop: NewLoop, issuer: Issuer, served: Issued, versions: str
+) -> None:
+    with RunningServer(new_loop, **settings(served, tls_versions=versions)) as running:
+        for name, version in VERSIONS.items():
+            context = issuer.context()
+            context.minimum_version = context.maximum_version = version
+            assert is_refused(running, context) == (name not in versions)
 
 
 def test_no_session_tickets_come_before_the_first_frame(running: RunningServer, issuer: Issuer) -> None:

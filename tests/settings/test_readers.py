@@ -36,6 +36,8 @@ from amqp_broker.settings.readers import Reader, octets
         (readers.frame_size, "8192", 8192),
         (readers.frame_size, "1MB", 1048576),
         (readers.frame_size_or_unlimited, "0", readers.FRAME_MAX_HIGHEST),
+        (readers.tls_versions, "", ""),
+        (readers.tls_versions, "tlsv1.1 tlsv1.2", "tlsv1.1 tlsv1.2"),
         (readers.path_prefix, "", ""),
         (readers.path_prefix, "/", ""),
         (readers.path_prefix, "/a/b", "/a/b"),
@@ -91,6 +93,8 @@ def test_a_valid_text_is_read(reader: Reader, text: str, value: Any) -> None:
         (readers.level, "", "is not one of debug, info, warning, error"),
         (readers.pattern, "(", "is not a regular expression"),
         (readers.one_of("", "a", "b"), "c", "is not one of a, b"),
+        (readers.tls_versions, "tlsv1.2 1.3", "has '1.3', which is no version of TLS like tlsv1.3"),
+        (readers.tls_versions, "tlsv1.1", "has none of tlsv1.2, tlsv1.3: older versions are not supported"),
     ],
 )
 def test_an_invalid_text_is_refused(reader: Reader, text: str, wrong: str) -> None:

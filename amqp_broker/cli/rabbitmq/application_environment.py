@@ -121,6 +121,10 @@ def _verify(values: Values, is_on: bool) -> Atom:
     return Atom("verify_peer" if is_on else "verify_none")
 
 
+def _versions(values: Values, text: str) -> list[Atom] | None:
+    return _atoms(values, text) or None
+
+
 def _queue_type(values: Values, text: str) -> Atom | None:
     # RabbitMQ has no variable unless the configuration sets it.
     return None if text == "classic" else Atom(f"rabbit_{text}_queue")
@@ -153,6 +157,8 @@ _TERMS: Final[Mapping[str, Callable[[Values, Any], Any]]] = {
     "loopback_users": _binaries,
     "default_user_tags": _atoms,
     "auth_mechanisms": _atoms,
+    "ssl_options.versions": _versions,
+    "ssl_config.versions": _versions,
     "disk_free_limit.mem_relative": _disk_limit,
     "vm_memory_high_watermark": _limit(""),
     "consumer_timeout": _timeout,

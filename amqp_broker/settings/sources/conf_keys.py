@@ -210,8 +210,13 @@ def _deprecated(entries: list[Entry], notices: list[Notice]) -> Found:
         yield from _names(setting, is_chosen=is_permitted, known=DEPRECATED)(entries, notices if is_permitted else [])
 
 
-def _mechanisms(entries: list[Entry], notices: list[Notice]) -> Found:
-    yield "auth_mechanisms", entries[0]._replace(value=" ".join(entry.value for entry in entries))
+def _list(setting: str) -> Callable[..., Found]:
+    """Return a function that yields the values of numbered keys, separated by spaces."""
+
+    def gather(entries: list[Entry], notices: list[Notice]) -> Found:
+        yield setting, entries[0]._replace(value=" ".join(entry.value for entry in entries))
+
+    return gather
 
 
 # Objects that the user names: the keys `PREFIX.NAME.KIND` by prefix, and the readers of their values by kind
@@ -272,7 +277,10 @@ _FAMILIES: Final[dict[str, Callable[[list[Entry], list[Notice]], Found]]] = {
     "loopback_users": _names("loopback_users"),
     "default_user_tags": _names("default_user_tags"),
     "deprecated_features.permit": _deprecated,
-    "auth_mechanisms": _mechanisms,
+    "auth_mechanisms": _list("auth_mechanisms"),
+    "ssl_options.versions": _list("tls_versions"),
+    "management.ssl.versions": _list("management_tls_versions"),
+    "management.listener.ssl_opts.versions": _list("management_tls_versions"),
 }
 
 # Prefix of keys that only Erlang terms have.

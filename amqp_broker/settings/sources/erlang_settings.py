@@ -41,7 +41,10 @@ _GROUPS: Final = ("management.", "prometheus.")
 # Lists of names, each of which is a key of its own in rabbitmq.conf.
 _SETS: Final = ("loopback_users", "default_user_tags")
 # Lists whose members have numbers in rabbitmq.conf.
-_LISTS: Final = ("auth_backends", "auth_mechanisms")
+_LISTS: Final = (
+    *("auth_backends", "auth_mechanisms"),
+    *("ssl_options.versions", "management.ssl.versions", "management.listener.ssl_opts.versions"),
+)
 # Keys that rabbitmq.conf lacks, and that tune parts that are not here (rabbit.app of 3.10, 4.0 and 4.3).
 # fmt: off
 _TUNING: Final = frozenset({

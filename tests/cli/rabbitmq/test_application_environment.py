@@ -93,6 +93,7 @@ def test_settings_that_rabbitmq_lacks_are_of_another_application() -> None:
     [
         {"host": "127.0.0.1", "extra_listeners": "10.0.0.1:5673", "tls_port": 5671, "tls_cert_file": "/c.pem"},
         {"tls_verify_peer": True, "management_tls_port": 15671, "management_tls_key_file": "/k.pem"},
+        {"tls_versions": "tlsv1.3 tlsv1.2", "management_tls_versions": "tlsv1.2", "management_tls_port": 15671},
         {"default_permissions_configure": "c", "default_permissions_write": "w", "default_permissions_read": "r"},
         {"disk_free_limit": "1.5", "vm_memory_high_watermark": "2GB", "default_queue_type": "quorum"},
         {"loopback_users": "", "default_user_tags": "", "consumer_timeout_ms": 0, "connection_max": 7},

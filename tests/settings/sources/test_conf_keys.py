@@ -80,6 +80,8 @@ def only(text: str) -> dict[str, Any]:
         ("default_permissions.read = ^x", {"default_permissions_write": "^x"}),
         ("default_permissions.write = ^x", {"default_permissions_read": "^x"}),
         ("auth_mechanisms.1 = EXTERNAL\nauth_mechanisms.2 = PLAIN", {"auth_mechanisms": "EXTERNAL PLAIN"}),
+        ("ssl_options.versions.1 = tlsv1.3\nssl_options.versions.2 = tlsv1.2", {"tls_versions": "tlsv1.3 tlsv1.2"}),
+        ("management.ssl.versions.1 = tlsv1.3", {"management_tls_versions": "tlsv1.3", "management_tcp": False}),
         (
             "deprecated_features.permit.global_qos = false",
             {"denied_features": "global_qos", "permitted_features": ""},

@@ -52,6 +52,7 @@ def pairs(text: str) -> dict[str, str]:
             },
         ),
         ("{auth_mechanisms, ['PLAIN', 'EXTERNAL']}", {"auth_mechanisms.0": "PLAIN", "auth_mechanisms.1": "EXTERNAL"}),
+        ("{ssl_options, [{versions, ['tlsv1.3']}]}", {"ssl_options.versions.0": "tlsv1.3"}),
         (
             "{auth_backends, [rabbit_auth_backend_ldap, rabbit_auth_backend_internal]}",
             {"auth_backends.0": "rabbit_auth_backend_ldap", "auth_backends.1": "rabbit_auth_backend_internal"},
