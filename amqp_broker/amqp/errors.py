@@ -25,6 +25,8 @@ class AMQPError(Exception):
 
     code: ClassVar[int]
     name: ClassVar[str]
+    # Set where the name is not alone even if the explanation is empty.
+    has_explanation: ClassVar[bool] = False
 
     def __init__(self, explanation: str, *, method_id: int | None = None) -> None:
         """`method_id` is the offender's class and method id, if not those of the current method; 0 means no method."""
@@ -34,7 +36,7 @@ class AMQPError(Exception):
     @property
     def reply_text(self) -> str:
         """`NAME - explanation`, cut to the length of a shortstr; without an explanation, the name alone."""
-        text = (f"{self.name} - {self}" if str(self) else self.name).encode("utf-8", "replace")
+        text = (f"{self.name} - {self}" if str(self) or self.has_explanation else self.name).encode("utf-8", "replace")
         if len(text) > REPLY_TEXT_BYTES_MAX:
             text = text[: REPLY_TEXT_BYTES_MAX - 3] + b"..."
         return text.decode("utf-8", "ignore")
@@ -70,6 +72,7 @@ class ProtectedFromDeletion(PreconditionFailed):
 
 class ConnectionForced(ConnectionError_):
     code, name = 320, "CONNECTION_FORCED"
+    has_explanation = True
 
 
 class LoginRefused(ConnectionError_):

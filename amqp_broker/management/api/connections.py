@@ -192,6 +192,6 @@ def close_of_user(request: Request) -> Any:
 
 
 def _closing(request: Request, connections: list[Connection]) -> Steps[Answer]:
-    reason = request.headers.get("x-reason") or CLOSED
+    reason = request.headers.get("x-reason", CLOSED)
     yield from request.broker.closing(connections, reason[:REASON_BYTES_MAX])
     return NO_CONTENT

@@ -48,7 +48,10 @@ def test_a_connection_has_the_attributes_of_its_tls() -> None:
     assert (row["ssl"], row["ssl_cipher"], row["peer_cert_subject"]) == (True, "aes_256_gcm", "CN=anna")
 
 
-@pytest.mark.parametrize(("headers", "text"), [({}, "Closed via management plugin"), ({"x-reason": "why"}, "why")])
+@pytest.mark.parametrize(
+    ("headers", "text"),
+    [({}, "Closed via management plugin"), ({"x-reason": "why"}, "why"), ({"x-reason": ""}, "")],
+)
 def test_a_connection_is_closed_with_a_reason(headers: dict[str, str], text: str) -> None:
     desk = Desk()
     peer = desk.lab.connect()
