@@ -12,6 +12,7 @@ Source: RabbitMQ, "AMQP 0-9-1 Errata", section 3 (its letters differ from the sp
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple, TypeAlias
@@ -227,6 +228,23 @@ def _parts_of_json_term(block: Any) -> Iterator[Any]:
 def is_integer(value: Value) -> bool:
     """Return whether a value has one of the integer types; a bool and a timestamp have not."""
     return isinstance(value, int) and not isinstance(value, (bool, Timestamp))
+
+
+def is_finite(value: Any) -> bool:
+    """Return whether no number in a value is NaN or infinite."""
+    rest = [value]
+    while rest:
+        item = rest.pop()
+        if isinstance(item, float):
+            if not math.isfinite(item):
+                return False
+        elif isinstance(item, list):
+            rest += item
+        elif isinstance(item, dict):
+            rest += item.values()
+            if isinstance(item, RepeatedKeys):
+                rest += item.last.values()
+    return True
 
 
 def decode_table(data: bytes, offset: int = 0) -> tuple[Table, int]:

@@ -96,6 +96,8 @@ def _decode_fields(method: base.Frame, payload: bytes) -> int:
             offset += integer.size
         elif kind == "table":
             value, offset = fields.decode_table(payload, offset)
+            if not fields.is_finite(value):
+                raise fields.MalformedTable("a number is not finite, which Erlang does not read")
         else:
             value, offset = _decode_string(kind, payload, offset)
         setattr(method, name, value)

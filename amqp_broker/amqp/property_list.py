@@ -34,6 +34,7 @@ _BOOLEAN: Final = ord("t")
 _TABLE: Final = ord("F")
 _ARRAY: Final = ord("A")
 _LONG_LONG: Final = ord("L")
+_FLOATS: Final = (ord("d"), ord("f"))
 # Sizes of the values whose type says their size, by type; -1 for all others.
 _SIZES: Final = [-1] * 256
 for _letter, _size in zip(b"tbBsuIiflLdTDV", (1, 1, 1, 2, 2, 4, 4, 4, 8, 8, 8, 8, 5, 0), strict=True):
@@ -60,13 +61,18 @@ class Traits:
         self.sorter: Sorter | None = None
 
 
+# Traits of each list with a number that is NaN or infinite: Erlang has no such numbers, and cannot read the list.
+UNREADABLE: Final = Traits()
+UNREADABLE.is_plain = False
+
+
 class Layout:
     """The layout of a property list: where its values and its header fields are.
 
     `values` are the spans of octets that may have any value in a list of this layout, `booleans` the places of octets
-    that may be 0 or 1. `strings` are those of them that have a length: its place, its size of 1 or 4 octets, and the
-    end of the string. `entries` are key, start and end of each header, behind the table's size at `table_at`. The
-    string `expiration` has its length at `expiration_at`.
+    that may be 0 or 1, `floats` the spans of floating-point numbers. `strings` are those values that have a length: its
+    place, its size of 1 or 4 octets, and the end of the string. `entries` are key, start and end of each header, behind
+    the table's size at `table_at`. The string `expiration` has its length at `expiration_at`.
     """
 
     __slots__ = (
@@ -74,6 +80,7 @@ class Layout:
         "entries",
         "expiration",
         "expiration_at",
+        "floats",
         "has_user_id",
         "is_direct",
         "is_exact",
@@ -88,6 +95,7 @@ class Layout:
         self.strings: list[tuple[int, int, int]] = []
         self.table_at = 0
         self.booleans: list[int] = []
+        self.floats: list[tuple[int, int]] = []
         self.entries: list[tuple[bytes, int, int]] | None = None
         self.persistent_mode = 0
         self.expiration: bytes | None = None
@@ -189,6 +197,8 @@ def _scan_headers(data: bytes, at: int, layout: Layout) -> int:
                 return -1
             if kind == _LONG_LONG:
                 layout.is_exact = False
+            elif kind in _FLOATS:
+                layout.floats.append((at, at + width))
             values.append((at, at + width))
             at += width
         if at > size:
@@ -239,6 +249,8 @@ def _scan_block(data: bytes, at: int, is_table: bool, layout: Layout) -> int:
                 else:
                     if kind == _LONG_LONG:
                         layout.is_exact = False
+                    elif kind in _FLOATS:
+                        layout.floats.append((at, at + width))
                     layout.values.append((at, at + width))
                 at += width
             if at > size or end > size:
@@ -248,6 +260,15 @@ def _scan_block(data: bytes, at: int, is_table: bool, layout: Layout) -> int:
         if not stack:
             return at
         end, is_table, keys = stack.pop()
+
+
+def are_finite(data: bytes, floats: list[tuple[int, int]]) -> bool:
+    """Return whether the floating-point numbers at these spans are neither NaN nor infinite."""
+    for start, end in floats:
+        # The octets of the exponent: 11 bits of 64, 8 bits of 32.
+        if data[start] & 0x7F == 0x7F and data[start + 1] >= (0xF0 if end - start == 8 else 0x80):
+            return False
+    return True
 
 
 def traits_of(layout: Layout, sorts: bool) -> Traits:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from amqp_broker.amqp.header_sorter import Sorter, String
-from amqp_broker.amqp.property_list import Layout, Traits, scan, traits_of
+from amqp_broker.amqp.property_list import UNREADABLE, Layout, Traits, are_finite, scan, traits_of
 
 # A larger list is scanned each time.
 SHAPE_BYTES_MAX: Final = 4096
@@ -45,9 +45,10 @@ class _Segment:
 class _RigidShape:
     """Property lists that are laid out alike and have strings of the same lengths, and their traits."""
 
-    __slots__ = ("bytes", "key", "lengths", "mask", "octets", "signature", "traits")
+    __slots__ = ("bytes", "floats", "key", "lengths", "mask", "octets", "signature", "traits")
 
     def __init__(self, data: bytes, layout: Layout, traits: Traits) -> None:
+        self.floats = layout.floats
         self.bytes = len(data)
         self.key = _key(data)
         self.mask = int.from_bytes(_mask(data, layout), "little")
@@ -191,7 +192,7 @@ class PropertyShapes:
         return self._bytes
 
     def find(self, data: bytes) -> Traits | None:
-        """Return the traits of a property list of a known shape."""
+        """Return the traits of a property list of a known shape, or UNREADABLE."""
         size = len(data)
         if size < 2:
             return None
@@ -202,7 +203,7 @@ class PropertyShapes:
             for shape in rigid:
                 if octets & shape.mask == shape.octets:
                     self._misses = 0
-                    return shape.traits
+                    return shape.traits if not shape.floats or are_finite(data, shape.floats) else UNREADABLE
         elastic = self._elastic.get(flags)
         if elastic is not None:
             for stretched in elastic:
@@ -212,8 +213,13 @@ class PropertyShapes:
         return None
 
     def learn(self, data: bytes) -> Traits:
-        """Return the traits of a list of another shape, and keep its shape. Raise MalformedProperties."""
+        """Return the traits of a list of another shape, and keep the shape. Raise MalformedProperties.
+
+        Return UNREADABLE for a list with a number that is not finite.
+        """
         layout = scan(data)
+        if layout.floats and not are_finite(data, layout.floats):
+            return UNREADABLE
         traits = traits_of(layout, self.sorts)
         self._misses += 1
         is_changing = self._misses > _MISSES_MAX and self._misses % _MISSES_MAX
@@ -239,6 +245,9 @@ class PropertyShapes:
                 self._forget(rigid[0])
             rigid.append(shape)
             alike.append(shape)
+        elif layout.floats:
+            # The places of its numbers are not known then.
+            return
         else:
             traits = traits_of(layout, self.sorts)
             if len(elastic) == SHAPES_OF_FLAGS_MAX:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 import struct
 from typing import Any
 
@@ -246,3 +247,11 @@ def test_a_list_that_knows_its_encoding_is_encoded_as_any_other(values: list[Any
     longer = [first, *values]
     assert known.after(first) == longer
     assert fields.encode_table({"a": [known.after(first)]}) == fields.encode_table({"a": [longer]})
+
+
+def test_a_table_is_finite_unless_a_number_anywhere_in_it_is_not() -> None:
+    assert fields.is_finite({"a": 1e308, "b": [{"c": -0.0}, "inf", 2**63], "d": None})
+    for value in (math.nan, Float32(math.inf)):
+        assert not fields.is_finite({"a": value})
+        assert not fields.is_finite({"a": [1, {"b": [value]}]})
+        assert not fields.is_finite(fields.RepeatedKeys({"a": 1}, {"a": value}))

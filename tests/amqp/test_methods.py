@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+import math
+from typing import Any
+
 import pytest
 from pamqp import base, commands, frame
 
 from amqp_broker.amqp.errors import Disconnect, FrameError
-from amqp_broker.amqp.fields import Long, Short
+from amqp_broker.amqp.fields import Float32, Long, Short, encode_table
 from amqp_broker.amqp.message import FRAME
 from amqp_broker.amqp.methods import AccessRequest, AccessRequestOk, decode_method, encode_method
 
@@ -111,6 +114,13 @@ def test_a_malformed_table_drops_the_peer() -> None:
     payload = payload_of(commands.Queue.Declare(queue="q", arguments={"a": "text"}))
     with pytest.raises(Disconnect):
         decode_method(payload[:-1])
+
+
+@pytest.mark.parametrize("value", [math.nan, Float32(-math.inf), [1, {"b": math.inf}]])
+def test_a_number_that_erlang_does_not_have_drops_the_peer(value: Any) -> None:
+    payload = payload_of(commands.Queue.Declare(queue="q"))[:-4] + encode_table({"a": value})
+    with pytest.raises(Disconnect, match="not finite"):
+        decode_method(payload)
 
 
 @pytest.mark.parametrize("cut", [1, 2, 8, 9])

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
 
 from amqp_broker.amqp import property_shapes
+from amqp_broker.amqp.fields import Float32
 from amqp_broker.amqp.message import Address, Message, Properties
-from amqp_broker.amqp.property_list import Traits
+from amqp_broker.amqp.property_list import UNREADABLE, Traits
 from amqp_broker.amqp.property_shapes import LENGTHS_MAX, PropertyShapes
 
 
@@ -130,3 +132,28 @@ def test_few_of_ever_new_shapes_are_learnt_until_one_is_met_again() -> None:
     assert [number for number in range(64) if is_known(shapes, headers={f"{number:02}": 1})] == [*range(17, 32), 63]
     shapes.learn(Properties(headers={"new": 1}).encode())
     assert is_known(shapes, headers={"new": 1})
+
+
+@pytest.mark.parametrize("value", [math.nan, -math.inf, Float32(math.inf)])
+def test_a_list_with_a_number_that_erlang_does_not_have_is_unreadable(value: float) -> None:
+    for headers in ({"a": value}, {"a": [1, {"b": value}]}):
+        shapes = PropertyShapes(sorts=True)
+        assert learn(shapes, headers=headers) is UNREADABLE
+        assert not is_known(shapes, headers=headers)
+
+
+@pytest.mark.parametrize("kind", [float, Float32])
+def test_a_finite_number_makes_no_other_number_of_its_place_finite(kind: type[float]) -> None:
+    shapes = PropertyShapes(sorts=False)
+    known = learn(shapes, headers={"a": kind(1.5), "b": "x"})
+    assert learn(shapes, headers={"a": kind(-3e38), "b": "y"}) is known
+    assert learn(shapes, headers={"a": kind("nan"), "b": "x"}) is UNREADABLE
+    assert learn(shapes, headers={"a": kind(0.0), "b": "x"}) is known
+
+
+def test_a_list_with_a_number_has_no_shape_for_strings_of_any_length() -> None:
+    shapes = PropertyShapes(sorts=False)
+    for length in range(2 * LENGTHS_MAX):
+        assert learn(shapes, headers={"a": "x" * length, "b": 1.5}).is_plain
+    assert learn(shapes, headers={"a": "x" * 3 * LENGTHS_MAX, "b": math.nan}) is UNREADABLE
+    assert not is_known(shapes, headers={"a": "x" * 4 * LENGTHS_MAX, "b": 1.5})

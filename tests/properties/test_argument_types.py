@@ -102,7 +102,7 @@ def values(text: str) -> list[Any]:
         *(kind(5) for kind in (int, fields.UnsignedInt, fields.Long)),
         *(kind(-1) for kind in (fields.Byte, fields.Short, int, fields.Long)),
         *(fields.Byte(127), fields.Long(1 << 40), fields.Timestamp(5), fields.Timestamp((1 << 64) - 1)),
-        *(5.0, fields.Float32(5.0), float("inf"), True, False, None, fields.Decimal(0, 5), fields.Decimal(255, 1)),
+        *(5.0, fields.Float32(5.0), 1e308, True, False, None, fields.Decimal(0, 5), fields.Decimal(255, 1)),
         *(text or "5", (text or "5").encode(), "\udcff", b"\xff", "nonsense"),
         *([], [fields.Byte(5), "a", [fields.Short(5)]], {}, {"key": fields.Byte(5), "in": {"key": fields.Short(5)}}),
     ]

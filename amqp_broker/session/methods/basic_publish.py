@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from amqp_broker.amqp import fields
 from amqp_broker.amqp import frames as wire
-from amqp_broker.amqp.errors import FrameError, NotImplemented_, PreconditionFailed, SyntaxError_
+from amqp_broker.amqp.errors import FrameError, InternalError, NotImplemented_, PreconditionFailed, SyntaxError_
 from amqp_broker.amqp.message import (
     CONTENT,
     FRAME,
@@ -25,7 +25,7 @@ from amqp_broker.amqp.message import (
     shortstr,
     with_property_list,
 )
-from amqp_broker.amqp.property_list import Traits
+from amqp_broker.amqp.property_list import UNREADABLE, Traits
 from amqp_broker.broker.lab import publish_faults
 from amqp_broker.broker.lab.fault_rules import Rule
 from amqp_broker.broker.lab.habits import is_reply
@@ -92,6 +92,9 @@ def publish(channel: Channel, method: bytes, traits: Traits, content: bytes, bod
             channel.vhost.counts.collect()
         route = _resolve(channel, method)
         route_cache.keep(routes, method, route)
+    if traits is UNREADABLE:
+        # The channel's process crashes in RabbitMQ.
+        raise InternalError("", method_id=0)
     if traits.sorter is not None:
         content = traits.sorter.sort(content)
     if traits.is_direct:

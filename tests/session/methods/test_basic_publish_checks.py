@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
@@ -315,3 +316,17 @@ def test_a_refused_publish_does_not_affect_the_next(peer: Peer) -> None:
     refusal(peer, 404)
     peer.publish("q", b"y")
     assert bodies(peer, "q") == [b"y"]
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+def test_a_header_that_is_not_finite_closes_the_connection(peer: Peer, value: float) -> None:
+    peer.declare("q")
+    for number in (1.5, 2.5, value, 3.5):
+        peer.publish("q", b"%f" % number, headers={"n": number})
+    assert peer.expect_connection_close(541) == "INTERNAL_ERROR"
+    assert [message.body for message in peer.lab.vhost.queues["q"].messages()] == [b"1.500000", b"2.500000"]
+
+
+def test_a_missing_exchange_comes_before_a_header_that_is_not_finite(peer: Peer) -> None:
+    peer.publish("q", b"x", exchange="missing", headers={"n": math.nan})
+    refusal(peer, 404)
