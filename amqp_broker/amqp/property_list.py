@@ -103,7 +103,7 @@ class Layout:
         # The reply-to is the pseudo-queue of direct replies.
         self.is_direct = False
         self.has_user_id = False
-        # To decode and encode the headers gives the same octets; but a signalling NaN of 32 bits becomes a quiet one.
+        # To decode and encode the list gives the same octets; but a signalling NaN of 32 bits becomes a quiet one.
         self.is_exact = True
 
 
@@ -123,6 +123,8 @@ def _scan(data: bytes) -> Layout | None:
     layout = Layout()
     flags = data[0] << 8 | data[1]
     size = len(data)
+    # These flags belong to no property.
+    layout.is_exact = not flags & 3
     at = 2
     for flag in _FLAGS:
         if not flags & flag:

@@ -103,3 +103,10 @@ def test_a_list_that_would_change_by_more_than_the_order_of_its_headers_is_not_p
 def test_a_malformed_list_is_refused(data: bytes, reason: str) -> None:
     with pytest.raises(MalformedProperties, match=reason):
         scan(data)
+
+
+def test_a_flag_of_no_property_stays_unless_the_headers_are_sorted() -> None:
+    listed = bytearray(Properties(headers={"b": 1, "a": 2}).encode())
+    listed[1] |= 2
+    assert traits_of(scan(bytes(listed)), False).is_plain
+    assert not traits_of(scan(bytes(listed)), True).is_plain

@@ -60,7 +60,7 @@ def lose_a_bit(encode: Callable[..., bytes]) -> Any:
 
 def stumble_over_a_channel(send: Callable[..., None]) -> Any:
     def wrong(self: Session, number: int, method: Any) -> None:
-        if isinstance(method, commands.Channel.OpenOk) and number == 3:
+        if isinstance(method, commands.Channel.OpenOk) and number > 2:
             raise ValueError("a bug")
         send(self, number, method)
 
@@ -106,7 +106,7 @@ FAULTS = {
     "property_list": Fault(property_list, "_have_order", lambda right: lambda keys: b"".join(keys).isascii()),
     "method": Fault(methods, "encode_method", lose_a_bit),
     "client": Fault(amqp_client, "ANSWERS", lambda right: dict.fromkeys(right, METHODS), 50_000),
-    "session": Fault(Session, "send", stumble_over_a_channel, 30_000),
+    "session": Fault(Session, "send", stumble_over_a_channel, 100_000),
     "http": Fault(Request, "read", stumble_over_numbers, 30_000),
     "definitions": Fault(importing.Import, "_read_binding", require_a_key, 50_000),
     "conf": Fault(conf_keys, "address", require_a_host),
