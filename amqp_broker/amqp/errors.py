@@ -25,7 +25,7 @@ class AMQPError(Exception):
 
     code: ClassVar[int]
     name: ClassVar[str]
-    # Set where the name is not alone even if the explanation is empty.
+    # Set where ` - ` follows the name even if the explanation is empty.
     has_explanation: ClassVar[bool] = False
 
     def __init__(self, explanation: str, *, method_id: int | None = None) -> None:

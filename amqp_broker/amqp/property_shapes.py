@@ -28,12 +28,22 @@ class _Segment:
     """Octets of a list that have a fixed size, and are followed by a string of any length.
 
     Lists are equal in all octets that `mask` selects. `length_bytes` is the size of the string's length, 0 at the end.
-    The table's size is at `table_at` in the segment, or not in it (-1).
+    The table's size is at `table_at` in the segment, or not in it (-1). `floats` are the spans of floating-point
+    numbers in the segment.
     """
 
-    __slots__ = ("is_in_table", "length_bytes", "mask", "octets", "size", "table_at")
+    __slots__ = ("floats", "is_in_table", "length_bytes", "mask", "octets", "size", "table_at")
 
-    def __init__(self, data: bytes, mask: bytes, length_bytes: int, is_in_table: bool, table_at: int) -> None:
+    def __init__(
+        self,
+        data: bytes,
+        mask: bytes,
+        length_bytes: int,
+        is_in_table: bool,
+        table_at: int,
+        floats: list[tuple[int, int]],
+    ) -> None:
+        self.floats = floats
         self.size = len(data)
         self.mask = int.from_bytes(mask, "little")
         self.octets = int.from_bytes(data, "little") & self.mask
@@ -103,7 +113,8 @@ class _ElasticShape:
         self, data: bytes, mask: bytes, start: int, end: int, length_bytes: int, is_in_table: bool, layout: Layout
     ) -> None:
         table_at = layout.table_at - start if layout.entries and start <= layout.table_at < end else -1
-        self._segments.append(_Segment(data[start:end], mask[start:end], length_bytes, is_in_table, table_at))
+        floats = [(first - start, last - start) for first, last in layout.floats if start <= first < end]
+        self._segments.append(_Segment(data[start:end], mask[start:end], length_bytes, is_in_table, table_at, floats))
 
     def has(self, data: bytes) -> bool:
         """Return whether a property list has this shape."""
@@ -112,7 +123,10 @@ class _ElasticShape:
         rest_bytes = -1
         for segment in self._segments:
             end = at + segment.size
-            if int.from_bytes(data[at:end], "little") & segment.mask != segment.octets:
+            octets = data[at:end]
+            if int.from_bytes(octets, "little") & segment.mask != segment.octets:
+                return False
+            if segment.floats and not are_finite(octets, segment.floats):
                 return False
             if segment.table_at >= 0:
                 at += segment.table_at
@@ -192,7 +206,7 @@ class PropertyShapes:
         return self._bytes
 
     def find(self, data: bytes) -> Traits | None:
-        """Return the traits of a property list of a known shape, or UNREADABLE."""
+        """Return the traits of a property list of a known shape."""
         size = len(data)
         if size < 2:
             return None
@@ -201,9 +215,9 @@ class PropertyShapes:
         if rigid is not None:
             octets = int.from_bytes(data, "little")
             for shape in rigid:
-                if octets & shape.mask == shape.octets:
+                if octets & shape.mask == shape.octets and (not shape.floats or are_finite(data, shape.floats)):
                     self._misses = 0
-                    return shape.traits if not shape.floats or are_finite(data, shape.floats) else UNREADABLE
+                    return shape.traits
         elastic = self._elastic.get(flags)
         if elastic is not None:
             for stretched in elastic:
@@ -245,9 +259,6 @@ class PropertyShapes:
                 self._forget(rigid[0])
             rigid.append(shape)
             alike.append(shape)
-        elif layout.floats:
-            # The places of its numbers are not known then.
-            return
         else:
             traits = traits_of(layout, self.sorts)
             if len(elastic) == SHAPES_OF_FLAGS_MAX:

@@ -28,9 +28,7 @@ logger = logging.getLogger("amqp_broker.server")
 
 # Time for a peer to answer the TLS close, after which its socket is closed.
 SHUTDOWN_S: Final = 5.0
-
-
-# Versions by Erlang's names.
+# Older ones are not supported.
 VERSIONS: Final = {"tlsv1.2": ssl.TLSVersion.TLSv1_2, "tlsv1.3": ssl.TLSVersion.TLSv1_3}
 
 
@@ -77,7 +75,7 @@ def server_context(
 ) -> ssl.SSLContext:
     """Return a context from PEM files; the first file may contain the key.
 
-    It is for these versions of TLS (`tlsv1.2 tlsv1.3`), or for both. With `verify_peer`, clients are asked for a
+    It accepts these versions of TLS (`tlsv1.2 tlsv1.3`), or both. With `verify_peer`, clients are asked for a
     certificate that an authority of `ca_file` has signed; with `require_peer_cert`, they must have one. Raise TlsError.
     """
     if not cert_file:
@@ -87,8 +85,7 @@ def server_context(
     if verify_peer and not ca_file:
         raise TlsError("tls_verify_peer requires tls_ca_file, the authorities that sign certificates of clients")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    accepted = [VERSIONS[name] for name in versions.split() if name in VERSIONS] or VERSIONS.values()
-    context.minimum_version, context.maximum_version = min(accepted), max(accepted)
+    _limit_versions(context, versions)
     context.options |= ssl.OP_NO_RENEGOTIATION
     # Erlang sends no session tickets; the Java client reads one as the beginning of a frame if it uses NIO.
     context.num_tickets = 0
@@ -103,6 +100,18 @@ def server_context(
     if verify_peer:
         context.verify_mode = ssl.CERT_REQUIRED if require_peer_cert else ssl.CERT_OPTIONAL
     return context
+
+
+def _limit_versions(context: ssl.SSLContext, versions: str) -> None:
+    """Have a context accept these versions of those that are supported: none if all of them are older."""
+    accepted = [VERSIONS[name] for name in versions.split() if name in VERSIONS]
+    context.minimum_version = min(accepted, default=ssl.TLSVersion.TLSv1_2)
+    if accepted:
+        context.maximum_version = max(accepted)
+    elif versions:
+        # RabbitMQ starts, too.
+        logger.warning("no client can connect with TLS: the broker has none of its versions '%s'", versions)
+        context.maximum_version = ssl.TLSVersion.MINIMUM_SUPPORTED
 
 
 def _load_certificate(context: ssl.SSLContext, cert_file: str, key_file: str, key_password: str) -> None:

@@ -36,9 +36,8 @@ _DURATION: Final = re.compile(f"(?:{_PARTS_OF_DURATION.pattern})+", re.IGNORECAS
 _DURATIONS_MS: Final = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _DURATIONS_MS.update({"w": 7 * 86_400_000, "f": 14 * 86_400_000})
 
-# Versions of TLS by Erlang's names: those that the broker has, and those that it is without.
-TLS_VERSIONS: Final = ("tlsv1.2", "tlsv1.3")
-_OLD_TLS_VERSIONS: Final = ("tlsv1", "tlsv1.1")
+# Versions of TLS by Erlang's names.
+TLS_VERSIONS: Final = ("tlsv1", "tlsv1.1", "tlsv1.2", "tlsv1.3")
 
 SWITCHES: Final = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False}
 SWITCHES.update({"off": False, "": False})
@@ -194,13 +193,11 @@ def level_or_none(given: str) -> str:
 
 
 def tls_versions(given: str) -> str:
-    """Return versions of TLS, at least one of which the broker has."""
+    """Return versions of TLS, separated by spaces."""
     names = given.replace(",", " ").split()
     for name in names:
-        if name not in (*TLS_VERSIONS, *_OLD_TLS_VERSIONS):
+        if name not in TLS_VERSIONS:
             raise ValueError(f"has '{name}', which is no version of TLS like tlsv1.3")
-    if names and not any(name in TLS_VERSIONS for name in names):
-        raise ValueError(f"has none of {', '.join(TLS_VERSIONS)}: older versions are not supported")
     return " ".join(names)
 
 

@@ -67,21 +67,21 @@ def answer(reply: Reply) -> dict[str, Answer]:
 
 def close(api: Api) -> dict[str, Answer]:
     """Return the close that a client receives when its connection is closed over HTTP, for each of `REASONS`."""
-    return {name: _closed(api, reason) for name, reason in REASONS.items()}
+    return {title: _closed(api, title, reason) for title, reason in REASONS.items()}
 
 
-def _closed(api: Api, reason: str) -> Answer:
-    connection = connect(api.broker, f"closed {reason}")
+def _closed(api: Api, title: str, reason: str | None) -> Answer:
+    connection = connect(api.broker, f"closed {title}")
     names: list[str] = []
 
     def is_listed() -> bool:
         rows = api.get("connections")
-        names[:] = [row["name"] for row in rows if row.get("user_provided_name") == f"closed {reason}"]
+        names[:] = [row["name"] for row in rows if row.get("user_provided_name") == f"closed {title}"]
         return bool(names) and api.ask(get(f"connections/{quote(names[0], safe='')}")).status == 200
 
     # RabbitMQ lists a connection once it has collected its statistics.
     wait_until(is_listed)
-    headers = {"X-Reason": reason} if reason else {}
+    headers = {} if reason is None else {"X-Reason": reason}
     status = api.ask(delete(f"connections/{quote(names[0], safe='')}"), **headers).status
     try:
         connection.process_data_events(10)

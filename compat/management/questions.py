@@ -214,4 +214,4 @@ WRONG_METHODS = (
 )
 
 # Reasons for closing a connection, by name.
-REASONS = {"without a reason": "", "with a reason": "because"}
+REASONS = {"without a reason": None, "with an empty reason": "", "with a reason": "because"}

@@ -151,9 +151,16 @@ def test_a_finite_number_makes_no_other_number_of_its_place_finite(kind: type[fl
     assert learn(shapes, headers={"a": kind(0.0), "b": "x"}) is known
 
 
-def test_a_list_with_a_number_has_no_shape_for_strings_of_any_length() -> None:
+def test_a_number_is_looked_at_behind_strings_of_any_length() -> None:
     shapes = PropertyShapes(sorts=False)
+
+    def headers(length: int, *numbers: float) -> dict[str, Any]:
+        return {"a": numbers[0], "b": "x" * length, "c": numbers[1], "d": {"e": "x" * 3, "f": Float32(numbers[2])}}
+
     for length in range(2 * LENGTHS_MAX):
-        assert learn(shapes, headers={"a": "x" * length, "b": 1.5}).is_plain
-    assert learn(shapes, headers={"a": "x" * 3 * LENGTHS_MAX, "b": math.nan}) is UNREADABLE
-    assert not is_known(shapes, headers={"a": "x" * 4 * LENGTHS_MAX, "b": 1.5})
+        assert learn(shapes, headers=headers(length, 1.5, 2.5, 3.5)).is_plain
+    assert is_known(shapes, headers=headers(200, -1e308, 0.0, 5e-324))
+    for place in range(3):
+        numbers = [1.5, 2.5, 3.5]
+        numbers[place] = math.inf
+        assert learn(shapes, headers=headers(201, *numbers)) is UNREADABLE

@@ -242,7 +242,7 @@ def test_versions_before_1_2_are_refused(running: RunningServer, issuer: Issuer,
     assert is_refused(running, context)
 
 
-@pytest.mark.parametrize("versions", ["tlsv1.2", "tlsv1.1 tlsv1.3"])
+@pytest.mark.parametrize("versions", ["tlsv1.2", "tlsv1.1 tlsv1.3", "tlsv1.1"])
 def test_only_the_configured_versions_are_accepted(
     new_loop: NewLoop, issuer: Issuer, served: Issued, versions: str
 ) -> None:

@@ -6,6 +6,7 @@ RabbitMQ shows and takes field tables as deep as a frame holds them.
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Callable, Iterator
 from typing import Any, Final, NoReturn
@@ -56,7 +57,15 @@ def refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not a JSON number")
 
 
-_SCALARS: Final = json.JSONDecoder(parse_constant=refuse_constant)
+def finite(number: str) -> float:
+    """Return a number with a fraction or an exponent. Raise ValueError for one that no float can be: 1e999."""
+    value = float(number)
+    if math.isinf(value):
+        raise ValueError(f"{number} is too large")
+    return value
+
+
+_SCALARS: Final = json.JSONDecoder(parse_float=finite, parse_constant=refuse_constant)
 
 
 def require_encodable(value: Any) -> None:

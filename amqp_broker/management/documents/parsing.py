@@ -23,7 +23,8 @@ _LIST: Final = re.compile(rf"\[{_SPACE}(?!\])").match
 _COMMA: Final = re.compile(rf"{_SPACE},{_SPACE}").match
 _LIST_END: Final = re.compile(rf"{_SPACE}\]").match
 _END: Final = re.compile(rf"{_SPACE}\}}{_SPACE}\Z").match
-_value_at: Final = json.JSONDecoder(parse_constant=nested_json.refuse_constant).raw_decode
+_DECODER: Final = json.JSONDecoder(parse_float=nested_json.finite, parse_constant=nested_json.refuse_constant)
+_value_at: Final = _DECODER.raw_decode
 
 
 class NotJSON(DefinitionsError):
@@ -55,7 +56,7 @@ def parsing(octets: bytes) -> Steps[Any]:
 def _whole(text: str) -> Steps[Any]:
     if len(text) <= AT_ONCE_CHARACTERS_MAX:
         try:
-            document = json.loads(text, parse_constant=nested_json.refuse_constant)
+            document = _DECODER.decode(text)
         except RecursionError:
             pass
         else:

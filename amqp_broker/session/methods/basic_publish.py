@@ -92,9 +92,7 @@ def publish(channel: Channel, method: bytes, traits: Traits, content: bytes, bod
             channel.vhost.counts.collect()
         route = _resolve(channel, method)
         route_cache.keep(routes, method, route)
-    if traits is UNREADABLE:
-        # The channel's process crashes in RabbitMQ.
-        raise InternalError("", method_id=0)
+    _require_readable(traits)
     if traits.sorter is not None:
         content = traits.sorter.sort(content)
     if traits.is_direct:
@@ -104,6 +102,12 @@ def publish(channel: Channel, method: bytes, traits: Traits, content: bytes, bod
     else:
         _publish_checked(channel, route, traits, content)
     channel.session.spend(work + broker.routing_work)
+
+
+def _require_readable(traits: Traits) -> None:
+    """Raise InternalError for properties at which the channel's process crashes in RabbitMQ."""
+    if traits is UNREADABLE:
+        raise InternalError("", method_id=0)
 
 
 def _publish_checked(channel: Channel, route: Route, traits: Traits, content: bytes) -> None:
@@ -205,6 +209,7 @@ def put(channel: Channel, address: Address, queue_name: str | None, content: byt
         route = _route_of_put(channel, address, queue_name)
         route_cache.keep(routes, name, route)
     traits = read_traits(channel, content[HEADER_START_BYTES : FRAME.size + FRAME.unpack_from(content)[2]])
+    _require_readable(traits)
     message = _message(channel, route, traits, content, ())
     headers: fields.Table = {}
     if queue_name is None and traits.has_headers:

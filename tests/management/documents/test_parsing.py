@@ -31,6 +31,8 @@ def test_an_empty_file_is_an_empty_document_and_a_byte_order_mark_is_ignored() -
         (b"[" * 2000 + b'"\\ud800"' + b"]" * 2000, "not JSON: the text is not valid UTF-8"),
         (b"NaN", "not JSON: NaN is not a JSON number"),
         (b"-Infinity", "not JSON: -Infinity is not a JSON number"),
+        (b'{"queues": [{"arguments": {"a": 1e999}}]}', "not JSON: 1e999 is too large"),
+        (b"[" * 2000 + b"-1.5e400" + b"]" * 2000, "not JSON: -1.5e400 is too large"),
     ],
 )
 def test_an_invalid_document_is_refused_with_the_reason(octets: bytes, reason: str) -> None:
