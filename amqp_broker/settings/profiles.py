@@ -89,6 +89,11 @@ class Profile:
     commits_by_name: bool = False
     # A commit to a queue that was deleted closes the connection (506), unless another queue has its name.
     commits_need_queues: bool = False
+    # A message's topics, with those of CC and BCC, and its user_id are checked after expiration and headers, otherwise
+    # before them, and its own topic alone.
+    checks_rights_last: bool = True
+    # A refused routing key of a topic exchange is reported with the action: read or write.
+    names_topic_action: bool = True
     has_local_random: bool = True
     has_queue_modes: bool = True
     has_queue_version_1: bool = True
@@ -146,6 +151,8 @@ PROFILES: Final = {
         normalizes_properties=False,
         streams_name_delivery_mode=False,
         commits_by_name=True,
+        checks_rights_last=False,
+        names_topic_action=False,
     ),
     "4.0": Profile(
         version="4.0.5",

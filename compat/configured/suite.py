@@ -15,6 +15,7 @@ from compat.configured import (
     interceptors,
     no_permissions,
     overwriting_interceptors,
+    topic_permissions,
 )
 from compat.configured.area import Area
 from compat.configured.registry import CONFIGURED as SCENARIOS
@@ -27,6 +28,7 @@ AREAS: tuple[Area, ...] = (
     interceptors.AREA,
     no_permissions.AREA,
     overwriting_interceptors.AREA,
+    topic_permissions.AREA,
     *deprecated_features.AREAS,
 )
 

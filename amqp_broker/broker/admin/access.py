@@ -8,11 +8,14 @@ import hashlib
 import hmac
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from amqp_broker.amqp.errors import AccessRefused, InvalidParameter
 from amqp_broker.broker.admin import patterns
 from amqp_broker.broker.admin.limits import Limits, user_limits
+
+if TYPE_CHECKING:
+    from amqp_broker.broker.vhost import VHost
 
 IMPERSONATOR: Final = "impersonator"
 SALT_BYTES: Final = 4
@@ -104,11 +107,12 @@ class User:
         permission = self.topic_permissions.get((vhost, exchange))
         return permission is None or permission.allows(action, routing_key, self.name, vhost)
 
-    def require_topic(self, action: str, vhost: str, exchange: str, routing_key: str) -> None:
+    def require_topic(self, action: str, vhost: VHost, exchange: str, routing_key: str) -> None:
         """Raise AccessRefused unless `may_topic`."""
-        if not self.may_topic(action, vhost, exchange, routing_key):
+        if not self.may_topic(action, vhost.name, exchange, routing_key):
+            access = f"{action} access" if vhost.broker.profile.names_topic_action else "access"
             raise AccessRefused(
-                f"{action} access to topic '{routing_key}' in exchange '{exchange}' in vhost '{vhost}' "
+                f"{access} to topic '{routing_key}' in exchange '{exchange}' in vhost '{vhost.name}' "
                 f"refused for user '{self.name}'"
             )
 

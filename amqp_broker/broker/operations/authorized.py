@@ -133,7 +133,7 @@ def check_bind(user: User, vhost: VHost, named: NamedBinding) -> None:
     user.require("read", vhost.name, "exchange", named.source)
     exchange = vhost.exchanges.get(named.source)
     if exchange is not None and exchange.type == "topic":
-        user.require_topic("read", vhost.name, named.source, named.routing_key)
+        user.require_topic("read", vhost, named.source, named.routing_key)
 
 
 # Names

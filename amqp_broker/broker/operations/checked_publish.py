@@ -80,10 +80,10 @@ def further_keys(headers: fields.Table, name: str) -> list[str]:
 
 
 def check_topics(vhost: VHost, user: User, exchange: Exchange, routing_keys: Iterable[str]) -> None:
-    """Raise AccessRefused for a routing key (since 4.0 also of CC and BCC) that the user may not write."""
+    """Raise AccessRefused for a routing key that the user may not write."""
     if exchange.type == "topic":
         for routing_key in routing_keys:
-            user.require_topic("write", vhost.name, exchange.name, routing_key)
+            user.require_topic("write", vhost, exchange.name, routing_key)
 
 
 def check_user_id(user: User, user_id: str | None) -> None:
@@ -105,14 +105,19 @@ def check_properties(
     These, and those of CC, are added to `keys`. `expiration_ms` is None for no or an invalid expiration. Raise
     PreconditionFailed and AccessRefused.
     """
+    rights_last = vhost.broker.profile.checks_rights_last
+    if not rights_last:
+        check_topics(vhost, user, exchange, keys)
+        check_user_id(user, properties.user_id)
     if properties.expiration is not None and expiration_ms is None:
         raise bad_expiration(properties.expiration)
     headers = properties.headers or {}
     keys += further_keys(headers, "CC")
     blind_keys = further_keys(headers, "BCC")
     keys += blind_keys
-    check_topics(vhost, user, exchange, keys)
-    check_user_id(user, properties.user_id)
+    if rights_last:
+        check_topics(vhost, user, exchange, keys)
+        check_user_id(user, properties.user_id)
     return blind_keys
 
 

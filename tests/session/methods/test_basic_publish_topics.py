@@ -1,8 +1,8 @@
 """Topic permissions, asked for at every publish to a topic exchange.
 
-RabbitMQ 3.10 refuses in the same place but for the text (there without `write`), checks the publish's own routing key
-only, and does so before it looks at expiration and CC. The order here is that of 4.x (rabbit_channel.erl,
-basic.publish, check_write_permitted_on_topics).
+RabbitMQ 3.10 checks the publish's own routing key only, before it looks at expiration and CC, and its text lacks
+`write`. The order of most tests here is that of 4.x (rabbit_channel.erl, basic.publish,
+check_write_permitted_on_topics).
 """
 
 from __future__ import annotations
@@ -114,6 +114,34 @@ def test_topics_are_checked_after_the_headers_and_before_the_user_id(
 ) -> None:
     peer.publish("other.a", b"x", exchange="amq.topic", **properties)
     assert peer.expect_channel_close(code) == text
+
+
+@pytest.fixture
+def old() -> Peer:
+    """A client of a broker as RabbitMQ 3.13, that may write to its own topics."""
+    lab = Lab(compat="3.13")
+    peer = lab.connect()
+    peer.declare("q")
+    peer.call(Queue.Bind(queue="q", exchange="amq.topic", routing_key="#"))
+    permit(lab, "^{username}\\.")
+    return peer
+
+
+@pytest.mark.parametrize("properties", [{}, {"expiration": "x"}, {"headers": {"CC": "x"}}, {"user_id": "x"}])
+def test_before_4_0_topics_are_checked_before_the_properties(old: Peer, properties: dict[str, Any]) -> None:
+    old.publish("other.a", b"x", exchange="amq.topic", **properties)
+    assert old.expect_channel_close(403) == refused("other.a").replace("write access", "access")
+
+
+@pytest.mark.parametrize("header", ["CC", "BCC"])
+def test_before_4_0_further_routing_keys_need_no_permission(old: Peer, header: str) -> None:
+    old.publish("guest.a", b"x", exchange="amq.topic", headers={header: ["other.b"]})
+    assert old.declare("q").message_count == 1
+
+
+def test_before_4_0_the_user_id_is_checked_before_the_expiration(old: Peer) -> None:
+    old.publish("q", b"x", user_id="other", expiration="x")
+    assert "user_id property set to 'other'" in old.expect_channel_close(406)
 
 
 def test_a_change_of_topic_permissions_applies_to_the_next_message(lab: Lab, peer: Peer) -> None:

@@ -1,5 +1,6 @@
 """Topic permissions, asked for where something is bound to a topic exchange. Tried with RabbitMQ 3.10, whose text lacks
 the action: a missing queue is not looked for before the topic is permitted, a missing exchange has no topics.
+The suite `configured` compares the texts of all versions.
 """
 
 from __future__ import annotations
