@@ -117,6 +117,14 @@ def test_rabbitmq_3_10_may_deliver_more_than_the_prefetch_after_a_delivery_limit
     assert is_allowed(full, theirs, [*ours[:-1], "q1: 3 ready, 1 consumers"], "3.13")
 
 
+def test_rabbitmq_3_10_may_miss_a_cycle_since_it_reverses_the_older_of_three_deaths() -> None:
+    third = ROUND.replace("]} body", ", F{count: l4, reason: S'maxlen', queue: S'q0'}]} body")
+    ours = ["a1     body=b'3'"]
+    assert is_allowed(PLAIN, [third], ours, "3.13")
+    assert not is_allowed(PLAIN, [third], ours, "4.0")
+    assert not is_allowed(PLAIN, [ROUND], ours, "3.13")
+
+
 def test_streams_of_rabbitmq_3_10_get_nothing_of_a_history() -> None:
     theirs = ["lab     headers={x-stream-offset: l0} body=b'1'"]
     ours = [*theirs, "lab     headers={x-stream-offset: l1} body=b'2'"]
