@@ -88,7 +88,9 @@ verify: $(VENV)/.bench $(VENV)/.package $(VENV)/.fuzz ## Run all other tests: Ra
 
 coverage: WORKERS = 2
 coverage: $(VENV)/.dev ## Run the tests of the core, measure their branch coverage, and fail if it has fallen
-	@HYPOTHESIS_PROFILE=quick $(PYTEST) -m "not verify" --cov --cov-report= --cov-fail-under=0 $(CORE)
+	@$(PY) -m coverage erase
+	@COVERAGE_PROCESS_START=pyproject.toml HYPOTHESIS_PROFILE=quick $(PYTEST) -m "not verify" $(CORE)
+	@$(PY) -m coverage combine --quiet
 	@for name in broker session store; do printf '%-8s %s %%\n' $$name \
 		$$($(PY) -m coverage report --format=total --fail-under=0 --include="amqp_broker/$$name/*"); done
 	@$(PY) -m coverage report

@@ -7,7 +7,9 @@ this: xdist writes them into the ids of tests, which pytest 9.2 forbids.
 from __future__ import annotations
 
 import gc
+import os
 import random
+import sys
 from collections.abc import Generator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -54,6 +56,17 @@ VERIFY = (
     "tests/torture/test_full_disk.py",
     "tests/torture/test_torture.py",
 )
+# Files whose tests use thousands of messages for each type of queue, or the like. Coverage is measured in the first case
+# of each test: the others would take half of the time.
+MANY_MESSAGES = (
+    "tests/broker/queues/test_giving_up.py",
+    "tests/broker/routing/test_dead_lettering.py",
+    "tests/broker/routing/test_refused_letters.py",
+    "tests/session/channel/test_acks.py",
+    "tests/session/channel/test_returning_portions.py",
+    "tests/session/connection/test_ack_timeouts.py",
+    "tests/session/methods/test_transactions_portions.py",
+)
 # The one test of Spark that `make test` has.
 SMOKE = "tests/pyspark_amqp/test_data_source.py::test_a_batch_is_a_table[amqp_broker]"
 
@@ -74,6 +87,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--third", type=int, choices=range(3), help="run a third of the tests: one of each three, in turn")
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Measure the coverage of tests, not of the processes that they start and kill."""
+    if hasattr(config, "workerinput"):
+        os.environ.pop("COVERAGE_PROCESS_START", None)
+
+
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Import no file without a test for this run: some need large libraries."""
     if config.getoption("markexpr") != "not verify":
@@ -92,6 +111,21 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.collect()
         gc.freeze()
         gc.enable()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    """Measure no coverage in a test with the mark `uncovered`."""
+    # Without `make coverage`, it is not imported.
+    module = sys.modules.get("coverage")
+    measuring = module and module.Coverage.current()
+    if measuring is None or item.get_closest_marker("uncovered") is None:
+        return (yield)
+    measuring.stop()
+    try:
+        return (yield)
+    finally:
+        measuring.start()
 
 
 def shuffle(items: list[pytest.Item], seed: int) -> None:
@@ -135,8 +169,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def mark(items: list[pytest.Item]) -> None:
-    """Give the tests of `make verify` their marks and limits of time."""
+    """Give tests their marks: of `make verify`, limits of time, and those without coverage."""
+    covered = set[str]()
     for item in items:
+        name = item.nodeid.partition("[")[0]
+        if item.nodeid.startswith(MANY_MESSAGES) and name in covered:
+            item.add_marker("uncovered")
+        covered.add(name)
         needs_spark = "spark" in getattr(item, "fixturenames", ())
         if item.nodeid.startswith(VERIFY) or (needs_spark and item.nodeid != SMOKE):
             item.add_marker("verify")
