@@ -56,8 +56,8 @@ VERIFY = (
     "tests/torture/test_full_disk.py",
     "tests/torture/test_torture.py",
 )
-# Files whose tests use thousands of messages for each type of queue, or the like. Coverage is measured in the first case
-# of each test: the others would take half of the time.
+# Files whose tests use thousands of messages for each type of queue, or the like. Coverage is measured in the first
+# case of each test: the others would take half of the time.
 MANY_MESSAGES = (
     "tests/broker/queues/test_giving_up.py",
     "tests/broker/routing/test_dead_lettering.py",

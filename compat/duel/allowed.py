@@ -322,10 +322,10 @@ def _is_round(line: str) -> bool:
 
 
 def _is_reversed(theirs: Sequence[str], ours: Sequence[str]) -> bool:
-    """Return whether a message of three deaths goes round a cycle, since 3.10 reverses the order of the older ones.
+    """Return whether a message of three deaths goes round a cycle that it leaves here.
 
-    A message leaves a cycle that it has gone round without a rejection. 3.10 finds the rejection among its deaths
-    where in order a later death comes first.
+    A message that has gone round without a rejection leaves. 3.10 reverses the order of the older deaths, and finds a
+    rejection where in order a later death comes first.
     """
     return any(line.count(", F{") >= 2 and _is_round(line) for line in theirs if line not in ours)
 
