@@ -59,6 +59,8 @@ class IdleWait(Wait):
         super().__init__()
         self.vhost = vhost
         self.queue = queue
+        # A queue that was busy at the last check: as long as it is, the others need no look.
+        self._busy: Queue | None = None
         self.check()
 
     def begin(self, on_done: Callable[[], None]) -> None:
@@ -73,8 +75,15 @@ class IdleWait(Wait):
 
     def check(self) -> None:
         """Check the condition; the server does so after each change."""
-        if not self.is_done and not self.busy():
+        if self.is_done or self._is_still_busy():
+            return
+        self._busy = next(filter(_is_busy, self._queues()), None)
+        if self._busy is None:
             self.finish()
+
+    def _is_still_busy(self) -> bool:
+        queue = self._busy
+        return queue is not None and self.vhost.queues.get(queue.name) is queue and _is_busy(queue)
 
     def busy(self) -> list[Busy]:
         """Return the queues that are not idle."""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Iterator
 from typing import Final
 
 from aiohttp import web
 from msgspec import Struct
 
 from amqp_broker.broker.admin.access import InternalUser
-from amqp_broker.broker.observe.capture import Capture
+from amqp_broker.broker.observe.capture import Capture, CapturedMessage
 from amqp_broker.management.documents.capture_file import header_line, message_line, skipped_line
 from amqp_broker.management.http.answers import Streamed, no_such
 from amqp_broker.management.http.auth import ADMINISTRATOR
@@ -21,8 +22,9 @@ CONTENT_TYPE: Final = "application/x-ndjson"
 # Seconds between checks that the client is still there, and until a write that does not end fails.
 CHECK_S: Final = 1.0
 STUCK_S: Final = 30.0
-# Messages that are written at once.
+# Messages and octets of their contents that are written at once; one message may be larger.
 BATCH: Final = 64
+BATCH_BYTES: Final = 256 * 1024
 
 endpoints = Endpoints()
 
@@ -74,9 +76,8 @@ async def _send(
                 await asyncio.wait_for(more.wait(), CHECK_S)
             more.clear()
             taken, skipped = capture.take()
-            for at in range(0, len(taken), BATCH):
-                lines = b"".join(map(message_line, taken[at : at + BATCH]))
-                await asyncio.wait_for(response.write(lines), STUCK_S)
+            for batch in batches(taken):
+                await asyncio.wait_for(response.write(b"".join(map(message_line, batch))), STUCK_S)
             if skipped:
                 await asyncio.wait_for(response.write(skipped_line(skipped)), STUCK_S)
     except (ConnectionError, TimeoutError):
@@ -84,3 +85,18 @@ async def _send(
     finally:
         capture.stop()
     return response
+
+
+def batches(messages: list[CapturedMessage]) -> Iterator[list[CapturedMessage]]:
+    """Yield messages in groups that take a bounded time to encode."""
+    batch: list[CapturedMessage] = []
+    octets = 0
+    for captured in messages:
+        size = len(captured.message.content)
+        if batch and (len(batch) == BATCH or octets + size > BATCH_BYTES):
+            yield batch
+            batch, octets = [], 0
+        batch.append(captured)
+        octets += size
+    if batch:
+        yield batch

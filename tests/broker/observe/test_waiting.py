@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
-from pamqp.commands import Basic
+from pamqp.commands import Basic, Queue
 
 from amqp_broker.broker.observe.waiting import Busy, IdleWait
 from tests.peer import Lab, Peer
@@ -88,6 +90,46 @@ def test_a_deleted_queue_is_idle(lab: Lab, peer: Peer) -> None:
     peer.publish("q")
     done = Done(IdleWait(lab.vhost, "q"))
     lab.vhost.remove_queue(lab.vhost.queues["q"])
+    look(lab)
+    assert done.times == 1
+
+
+@pytest.mark.interpreted
+def test_a_check_looks_at_the_queue_that_was_busy_and_at_the_others_once_it_is_idle(
+    lab: Lab, peer: Peer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("p", "q", "r"):
+        peer.declare(name)
+    peer.publish("q")
+    peer.publish("r")
+    wait = IdleWait(lab.vhost)
+    done = Done(wait)
+    scans: list[IdleWait] = []
+    queues_of = IdleWait._queues
+
+    def scanned(self: IdleWait) -> list[Any]:
+        scans.append(self)
+        return queues_of(self)
+
+    monkeypatch.setattr(IdleWait, "_queues", scanned)
+    look(lab)
+    assert scans == []
+    peer.get("q")
+    look(lab)
+    assert (scans, done.times) == ([wait], 0)
+    look(lab)
+    assert scans == [wait]
+    peer.call(Queue.Delete(queue="r"))
+    look(lab)
+    assert done.times == 1
+
+
+def test_a_queue_that_is_declared_anew_is_another_one(lab: Lab, peer: Peer) -> None:
+    peer.declare("q")
+    peer.publish("q")
+    done = Done(IdleWait(lab.vhost))
+    peer.call(Queue.Delete(queue="q"))
+    peer.declare("q")
     look(lab)
     assert done.times == 1
 

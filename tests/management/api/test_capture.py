@@ -7,6 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from amqp_broker.amqp.message import Address, Message, Properties
+from amqp_broker.broker.observe.capture import CapturedMessage
+from amqp_broker.management.api.capture import BATCH, BATCH_BYTES, batches
 from amqp_broker.management.documents.capture_file import Skipped, read
 from tests.client import Client
 from tests.management.asking import Desk
@@ -80,3 +83,14 @@ def test_only_matching_messages_are_sent(server: RunningServer) -> None:
 )
 def test_an_invalid_capture_is_refused(path: str, query: dict[str, str], status: int, reason: str) -> None:
     assert Desk().get(path, **query) == (status, reason)
+
+
+def captured(size: int) -> CapturedMessage:
+    return CapturedMessage(0, Message.build(Address("", "q"), Properties(), bytes(size)))
+
+
+def test_messages_are_written_in_batches_of_a_bounded_size() -> None:
+    small, large = captured(10), captured(BATCH_BYTES)
+    assert list(batches([])) == []
+    assert list(batches([small, large, small, small, large])) == [[small], [large], [small, small], [large]]
+    assert [len(batch) for batch in batches([small] * (2 * BATCH + 1))] == [BATCH, BATCH, 1]
