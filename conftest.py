@@ -10,6 +10,7 @@ import gc
 import os
 import random
 import sys
+import time
 from collections.abc import Generator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -67,6 +68,9 @@ MANY_MESSAGES = (
     "tests/session/connection/test_ack_timeouts.py",
     "tests/session/methods/test_transactions_portions.py",
 )
+# Tests that a third of `make verify`, as in CI, leaves out: Kubernetes is built from its sources for four minutes.
+WHOLE_ONLY = ("tests/pyspark_amqp/test_shipping_kubernetes.py",)
+DAY_S = 24 * 3600
 # The one test of Spark that `make test` has.
 SMOKE = "tests/pyspark_amqp/test_data_source.py::test_a_batch_is_a_table[amqp_broker]"
 
@@ -79,7 +83,7 @@ LONG_TIMEOUT_S = 900
 # Files that take many minutes and whose tests share nothing expensive: each test is a unit.
 APART = ("compat/oracle/", "tests/docs/test_pages.py", "tests/simulation/")
 # Tests that start first, in this order, because they take longest.
-LONG = (*SPARK, "compat/oracle/test_records.py", "compat/oracle/", "tests/docs/test_pages.py", "compat/")
+LONG = (*SPARK, "tests/page/", "compat/oracle/test_records.py", "compat/oracle/", "tests/docs/test_pages.py", "compat/")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -150,6 +154,23 @@ def third_of(number: int) -> int:
     return (number + number // 3) % 3
 
 
+def is_in_third(item: pytest.Item, number: int, third: int) -> bool:
+    marked = item.get_closest_marker("turn")
+    is_its_turn = marked is None or marked.args == (turn_of_today(),)
+    return third_of(number) == third and is_its_turn and not item.nodeid.startswith(WHOLE_ONLY)
+
+
+def turn_of_today() -> int:
+    """Return 0, 1 or 2: another one every three days, when all thirds of the tests have run."""
+    return int(time.time()) // DAY_S // 3 % 3
+
+
+@pytest.fixture(scope="session")
+def turn(pytestconfig: pytest.Config) -> int | None:
+    """Provide the turn of a run of a third of the tests; None if all run."""
+    return None if pytestconfig.getoption("third") is None else turn_of_today()
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Generator[None, object, object]:
     mark(items)
@@ -157,8 +178,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     result = yield
     third = config.getoption("third")
     if third is not None:
-        left_out = [item for number, item in enumerate(items) if third_of(number) != third]
-        items[:] = [item for number, item in enumerate(items) if third_of(number) == third]
+        left_out = [item for number, item in enumerate(items) if not is_in_third(item, number, third)]
+        items[:] = [item for number, item in enumerate(items) if is_in_third(item, number, third)]
         config.hook.pytest_deselected(items=left_out)
     seed = config.getoption("shuffle")
     if seed is not None:

@@ -61,7 +61,11 @@ class Terms:
             for before in ("user '", "user_id='", "user was '"):
                 line = line.replace(f"{before}{self.user}'", f"{before}{USER}'")
         if self.vhost != VHOST:
-            for before, after in (("vhost '", "'"), ("vhost \\'", "\\'"), ("virtual_host='", "'")):
+            for before, after in (
+                *(("vhost '", "'"), ("vhost \\'", "\\'"), ("virtual_host='", "'")),
+                # A queue as an Erlang term.
+                ('{resource,<<"', '">>'),
+            ):
                 line = line.replace(f"{before}{self.vhost}{after}", f"{before}{VHOST}{after}")
         return line
 

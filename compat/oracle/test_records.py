@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import pytest
@@ -25,32 +24,27 @@ ASKED = [*((name, "") for name in SUITES if name != CTL.name), *((CTL.name, f"{a
 UNKNOWN = {("4.3", f"{ADMIN_AREA}/")}
 # Suites of which a third of the questions can be asked: none needs the answer to another.
 DIVISIBLE = {WIRE.name, HTTP.name, CONFIGURED.name, STARTUP.name}
-DAY_S = 24 * 3600
-
-
-@pytest.fixture
-def third_of_questions(pytestconfig: pytest.Config) -> int | None:
-    """Return the third to ask, another one every three days, if a third of the tests runs, as in CI."""
-    return None if pytestconfig.getoption("--third") is None else int(time.time()) // DAY_S // 3 % 3
+CASES = [
+    pytest.param(name, area, minor, marks=[] if name in DIVISIBLE else [pytest.mark.turn(number % 3)])
+    for number, (name, area) in enumerate(ASKED)
+    for minor in ORACLES
+    if (minor, area) not in UNKNOWN
+]
 
 
 @pytest.mark.verify
 @pytest.mark.timeout(1200)
-@pytest.mark.parametrize(
-    ("name", "area", "minor"),
-    [(name, area, minor) for name, area in ASKED for minor in ORACLES if (minor, area) not in UNKNOWN],
-)
+@pytest.mark.parametrize(("name", "area", "minor"), CASES)
 def test_an_oracle_still_answers_as_recorded(
-    name: str, area: str, minor: str, third_of_questions: int | None, tmp_path: Path
+    name: str, area: str, minor: str, turn: int | None, tmp_path: Path
 ) -> None:
-    if name not in DIVISIBLE and third_of_questions not in (None, ASKED.index((name, area)) % 3):
-        pytest.skip("asked on another day")
+    """A third of the tests, as in CI, asks a third of the questions."""
     oracle = ORACLES[minor]
     try:
         oracle.have()
     except Unavailable as reason:
         pytest.skip(str(reason))
-    third = third_of_questions if name in DIVISIBLE else None
+    third = turn if name in DIVISIBLE else None
     if found := live_rabbitmq.untrue(SUITES[name], oracle, tmp_path, area, third):
         versions = f"RabbitMQ {oracle.version}, recorded {recorded_version(minor)}"
         pytest.fail("\n".join([versions, *found]), pytrace=False)

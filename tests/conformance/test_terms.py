@@ -16,6 +16,7 @@ def test_user_and_vhost_are_shown_as_those_of_the_records() -> None:
     assert terms.mask("no queue 'alice' in vhost 'team'") == "no queue 'alice' in vhost '/'"
     assert terms.mask("connection.open virtual_host='team'") == "connection.open virtual_host='/'"
     assert terms.mask("body=b'team'") == "body=b'team'"
+    assert terms.mask('{resource,<<"team">>,queue') == '{resource,<<"/">>,queue'
 
 
 def test_a_response_of_guest_is_one_of_the_user() -> None:

@@ -16,7 +16,14 @@ import pytest
 ROOT = Path(__file__).parents[2]
 CONFTEST: dict[str, Any] = runpy.run_path(str(ROOT / "conftest.py"))
 PREFIXES = sorted(
-    {CONFTEST["SMOKE"], *(prefix for name in ("VERIFY", "SPARK", "APART", "LONG") for prefix in CONFTEST[name])}
+    {
+        CONFTEST["SMOKE"],
+        *(
+            prefix
+            for name in ("VERIFY", "SPARK", "APART", "LONG", "MANY_MESSAGES", "WHOLE_ONLY")
+            for prefix in CONFTEST[name]
+        ),
+    }
 )
 
 
