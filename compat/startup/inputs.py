@@ -58,6 +58,75 @@ _IMPOSSIBLE: Final = json.dumps(
         ],
     }
 )
+# As rabbitmqadmin 0.x and hand-written files have them: objects that exist, empty lists in the place of objects, a user
+# who cannot log in.
+_LOOSE: Final = json.dumps(
+    {
+        "rabbit_version": "3.8.2",
+        "users": [{**_USER, "tags": "administrator,crew"}, {"name": "gull", "tags": "", "limits": {}}],
+        "vhosts": [
+            {"name": "/", "limits": [], "metadata": {"description": "Default virtual host", "tags": []}},
+            {"name": "/harbour"},
+        ],
+        "permissions": [
+            {"user": "rope", "vhost": "/", "configure": ".*", "write": ".*", "read": ".*"},
+            {"user": "gull", "vhost": "/harbour", "configure": "^$", "write": "boats", "read": "^$"},
+        ],
+        "exchanges": [
+            {"name": name, "vhost": "/", "type": kind, "durable": True, "auto_delete": False, "arguments": []}
+            for name, kind in (("", "direct"), ("amq.match", "headers"), ("amq.topic", "topic"), ("piers", "fanout"))
+        ],
+        "queues": [{"name": "tide/high", "vhost": "/", "type": "classic", "durable": True, "auto_delete": False}],
+        "bindings": [
+            {
+                "source": "piers",
+                "vhost": "/",
+                "destination": "tide/high",
+                "destination_type": "queue",
+                "routing_key": "*",
+            }
+        ],
+    }
+)
+_MIRRORED: Final = json.dumps(
+    {
+        **json.loads(_DEFINITIONS),
+        "policies": [{"vhost": "/", "name": "ha", "pattern": ".", "definition": {"ha-mode": "all"}}],
+    }
+)
+_SHOVELLED: Final = json.dumps(
+    {
+        **json.loads(_DEFINITIONS),
+        "queues": [
+            {"name": "boats", "vhost": "/", "durable": True, "auto_delete": False, "arguments": {}},
+            {
+                "name": "wakes",
+                "vhost": "/",
+                "durable": True,
+                "auto_delete": False,
+                "arguments": {"x-queue-type": "stream", "x-max-age": "1M"},
+            },
+        ],
+        "exchanges": [{"name": "piers", "vhost": "/", "type": "topic", "durable": True, "auto_delete": False}],
+        "parameters": [
+            {
+                "component": "shovel",
+                "vhost": "/",
+                "name": "tow",
+                "value": {
+                    "ack-mode": "on-confirm",
+                    "src-protocol": "amqp091",
+                    "src-uri": "amqp:///%2F",
+                    "src-queue": "boats",
+                    "src-delete-after": "never",
+                    "dest-protocol": "amqp091",
+                    "dest-uri": "amqp:///%2F",
+                    "dest-queue": "docks",
+                },
+            }
+        ],
+    }
+)
 _MANAGEMENT = "[rabbitmq_management]."
 _HTTP = "management.tcp.ip = 127.0.0.1\nmanagement.tcp.port = {http_port}\n"
 _ARGUMENTS: Final = "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS"
@@ -224,6 +293,20 @@ INPUTS: Final[Mapping[str, Input]] = {
         {"etc/rabbitmq.conf": "default_policies.operator.a.classic_queues.ha_mode = all\n"}
     ),
     "a default type of queues": Input({"etc/rabbitmq.conf": "default_queue_type = quorum\n"}),
+    "definitions with objects that exist, and a user who cannot log in": Input(
+        {"etc/all.json": _LOOSE, "etc/rabbitmq.conf": "load_definitions = {folder}/etc/all.json\n"}, login=_ROPE
+    ),
+    "definitions with a policy of mirrored queues": Input(
+        {"etc/all.json": _MIRRORED, "etc/rabbitmq.conf": "load_definitions = {folder}/etc/all.json\n"}, login=_ROPE
+    ),
+    "definitions with a shovel": Input(
+        {
+            "etc/all.json": _SHOVELLED,
+            "etc/enabled_plugins": "[rabbitmq_shovel].",
+            "etc/rabbitmq.conf": "load_definitions = {folder}/etc/all.json\n",
+        },
+        login=_ROPE,
+    ),
     "definitions with a queue that no version can have": Input(
         {"etc/all.json": _IMPOSSIBLE, "etc/rabbitmq.conf": "load_definitions = {folder}/etc/all.json\n"}, login=_ROPE
     ),
