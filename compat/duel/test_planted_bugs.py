@@ -12,7 +12,6 @@ from compat.duel.planted import bugs
 FOUND = load_found()
 # Bugs that none of the random programs has shown, although programs that show them can be drawn.
 RARE: set[str] = {
-    "a_limit_by_policy_does_not_look_at_the_new_head",
     "nobody_looks_behind_the_last_that_is_delivered",
     "settling_does_not_count_in_the_queue",
     "what_is_due_behind_the_head_expires",
