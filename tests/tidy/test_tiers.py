@@ -45,6 +45,30 @@ def test_each_test_is_in_one_third() -> None:
     assert max(map(len, thirds)) - min(map(len, thirds)) <= 1
 
 
+class Marked:
+    """Takes the place of a test with a turn."""
+
+    nodeid = "compat/oracle/test_records.py"
+
+    def __init__(self, turn: int) -> None:
+        self._turn = turn
+
+    def get_closest_marker(self, name: str) -> pytest.Mark:
+        return pytest.Mark(name, (self._turn,), {}, _ispytest=True)
+
+
+@pytest.mark.parametrize("turn", range(3))
+@pytest.mark.parametrize("number", range(9))
+def test_a_test_with_a_turn_runs_on_one_of_nine_days(number: int, turn: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    days = []
+    for day in range(20_000, 20_009):
+        monkeypatch.setattr("time.time", lambda now=day * CONFTEST["DAY_S"]: now)
+        if CONFTEST["is_in_third"](Marked(turn), number, day % 3):
+            days.append(day)
+    monkeypatch.undo()
+    assert len(days) == 1
+
+
 def test_a_named_test_exists() -> None:
     named = [prefix for prefix in PREFIXES if "::" in prefix]
     command = [sys.executable, "-m", "pytest", "--collect-only", "-q", *named]
