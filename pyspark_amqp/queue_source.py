@@ -314,8 +314,9 @@ class QueueSource(Shipped, DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.queue = options.queues[0]
         self._held: HeldQueue | None = None
         self._known: Counter[int] = Counter()
-        # With AvailableNow, the number after the last delivery.
+        # With AvailableNow, the number after the last delivery, and the deliveries that a lost connection left to read.
         self._end: int | None = None
+        self._left_count = 0
         self._is_available_now = False
 
     def __getstate__(self) -> dict[str, object]:
@@ -352,6 +353,8 @@ class QueueSource(Shipped, DataSourceStreamReader, SupportsTriggerAvailableNow):
                 # The broker redelivers everything that is held, and it gets new numbers.
                 if self._held is not None:
                     self._known = self._held.known()
+                    if self._end is not None:
+                        self._left_count = self._end - first + self._known.total()
                     self._held.close()
                 self._held = self._end = None
                 attempts.failed(lost)
@@ -359,7 +362,8 @@ class QueueSource(Shipped, DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _next_end(self, first: int, count_max: int) -> int:
         held = self.held(first)
         if self._is_available_now and self._end is None:
-            self._end = first + held.ready_count
+            # The broker may not have requeued yet: after a crash, RabbitMQ counts a lost consumer's messages as unacked.
+            self._end = first + max(held.ready_count, self._left_count)
         held.settle(first)
         if held.start < first:
             # Numbers of an earlier run: the broker has requeued these deliveries.

@@ -114,6 +114,26 @@ def test_available_now_ends_after_the_ready_messages(broker: At) -> None:
     assert unacked_after_closing(broker, query, queue) == 10
 
 
+def test_available_now_reads_messages_that_were_unacked_at_a_reconnection(amqp_broker: At) -> None:
+    queue = amqp_broker.queue()
+    amqp_broker.publish(queue, numbers(100))
+    source = queue_source(amqp_broker, queue, prefetch=60, pollTimeoutMs=1000)
+    source.prepareForTriggerAvailableNow()
+    query = Query(source)
+    bodies = query.bodies(ReadMaxRows(30))
+    other = amqp_broker.connection.channel()
+    tags = [other.basic_get(queue)[0].delivery_tag for _ in range(40)]
+    source.held(0).failure = ConnectionLost("the network is down")
+    bodies += query.bodies(ReadMaxRows(25))
+    assert source.held(0).ready_count == 60
+    other.basic_nack(tags[-1], multiple=True)
+    while more := query.bodies(ReadMaxRows(25)):
+        bodies += more
+    assert Counter(bodies) == Counter(numbers(100) + numbers(30))
+    other.close()
+    query.reader.stop()
+
+
 def test_a_trigger_that_never_acks_is_refused(amqp_broker: At) -> None:
     queue = amqp_broker.queue()
     amqp_broker.publish(queue, numbers(3))

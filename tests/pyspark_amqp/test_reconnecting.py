@@ -210,7 +210,7 @@ def test_a_job_on_a_queue_writes_each_row_and_tells_which_came_again(
     broker = at(restarted.process)
     queue = broker.queue(kind)
     broker.publish(queue, numbers(1000), delivery_mode=2)
-    rows = restarted.read(spark, queue, queueType=kind)
+    rows = restarted.read(spark, queue, queueType=kind, pollTimeoutMs="5000")
     counts = Counter(body for body, _ in rows)
     assert set(counts) == set(range(1000))
     again = {body for body, redelivered in rows if redelivered}
