@@ -362,7 +362,7 @@ class QueueSource(Shipped, DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _next_end(self, first: int, count_max: int) -> int:
         held = self.held(first)
         if self._is_available_now and self._end is None:
-            # The broker may not have requeued yet: after a crash, RabbitMQ counts a lost consumer's messages as unacked.
+            # The count may be too low: after a crash, RabbitMQ counts the messages of a lost consumer as unacked.
             self._end = first + max(held.ready_count, self._left_count)
         held.settle(first)
         if held.start < first:
