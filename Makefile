@@ -45,7 +45,7 @@ $(VENV)/.run: pyproject.toml constraints.txt | $(VENV)/bin/python
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml constraints.txt | $(VENV)/bin/python
-	$(PY) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	$(PY) -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt -e '.[dev]'
 	@touch $@ $(VENV)/.run
 
 install: $(VENV)/.run ## Build .venv with the broker in it
@@ -110,17 +110,17 @@ check: $(VENV)/.dev ## Lint, types and the conventions of tests/tidy
 
 # The library that draws the chart of `make bench`.
 $(VENV)/.bench: pyproject.toml constraints.txt | $(VENV)/.dev
-	$(PY) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[bench]'
+	$(PY) -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt -e '.[bench]'
 	@touch $@
 
 # The fuzzer that is guided by coverage, where it has a wheel.
 $(VENV)/.fuzz: pyproject.toml constraints.txt | $(VENV)/.dev
-	$(PY) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[fuzz]'
+	$(PY) -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt -e '.[fuzz]'
 	@touch $@
 
 # The tools of tests/package.
 $(VENV)/.package: pyproject.toml constraints.txt | $(VENV)/.dev
-	$(PY) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[package]'
+	$(PY) -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt -e '.[package]'
 	@touch $@
 
 bench: $(VENV)/.bench ## Compare speed with RabbitMQ, side by side (ARGS="--quick" for a short run)

@@ -10,16 +10,16 @@ from compat.duel.finding import UNSEEN, finds, load_found, sought
 from compat.duel.planted import bugs
 
 FOUND = load_found()
-# Bugs that none of the random programs has shown, although programs that show them can be drawn.
-RARE: set[str] = {
-    "nobody_looks_behind_the_last_that_is_delivered",
-    "settling_does_not_count_in_the_queue",
-    "what_is_due_behind_the_head_expires",
+# Bugs that none of 4 000 random programs has shown, and the order of steps that a program would need.
+RARE = {
+    "nobody_looks_behind_the_last_that_is_delivered": "the last of two messages is due when an ack sends the first one",
+    "settling_does_not_count_in_the_queue": "acks of a transaction, or with a global prefetch, and no close after them",
+    "what_is_due_behind_the_head_expires": "in a classic queue, the last message alone is due when a get takes another",
 }
 
 
 @pytest.mark.verify
-@pytest.mark.parametrize("name", sorted(FOUND.keys() - RARE))
+@pytest.mark.parametrize("name", sorted(FOUND.keys() - RARE.keys()))
 def test_a_planted_bug_is_found(tmp_path: Path, name: str) -> None:
     found = FOUND[name]
     assert found is not None
@@ -28,5 +28,5 @@ def test_a_planted_bug_is_found(tmp_path: Path, name: str) -> None:
 
 def test_each_bug_is_found_or_a_reason_is_given() -> None:
     assert FOUND.keys() == set(sought())
-    assert {name for name, found in FOUND.items() if found is None} == RARE
+    assert {name for name, found in FOUND.items() if found is None} == RARE.keys()
     assert UNSEEN.keys() <= bugs().keys()

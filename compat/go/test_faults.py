@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from amqp_broker.broker.queues.queue import QueueDeclaration
-from compat.go.test_go import Program, executable, number, race_option, run_go  # noqa: F401 # two of them are fixtures
+from compat.go.test_go import Program, executable, number, race_option  # noqa: F401 # two of them are fixtures
+from compat.go.toolchain import run_go
 from tests.running import RunningServer
 
 MESSAGES = 12

