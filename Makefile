@@ -30,7 +30,7 @@ OF_THIRD = $(if $(THIRD),--third $(THIRD))
 COMPILED := .cache/compiled
 PYTEST = $(PY) -m pytest --numprocesses $(WORKERS) --dist loadscope $(if $(SEED),--shuffle $(SEED))
 
-.PHONY: help install run test-core compiled test-compiled test verify check coverage record bench compat fuzz mutants torture soak release clean
+.PHONY: help install run test-core compiled test-compiled test verify check linters coverage record bench compat fuzz mutants torture soak release clean
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -99,14 +99,17 @@ record: $(VENV)/.dev ## Record the answers of live RabbitMQs (ORACLE=4.3 SUITE=w
 	@.ci/tools system
 	$(PY) -m compat.oracle record $(SUITE) --oracle $(or $(ORACLE),all) $(ARGS)
 
-check: $(VENV)/.dev ## Lint, types and the conventions of tests/tidy
-	@.ci/tools lint
+check: linters $(VENV)/.dev ## Lint, types and the conventions of tests/tidy
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
 	$(VENV)/bin/mypy --platform darwin --cache-dir .mypy_cache/darwin $(SHIPPED)
 	$(VENV)/bin/mypy --platform win32 --cache-dir .mypy_cache/win32 $(SHIPPED)
 	$(PY) -m pytest tests/tidy
+
+# A target of its own, since it builds one while pip installs the rest.
+linters: | $(VENV)/bin/python
+	@.ci/tools lint
 
 # The library that draws the chart of `make bench`.
 $(VENV)/.bench: pyproject.toml constraints.txt | $(VENV)/.dev

@@ -10,12 +10,13 @@ import gc
 import os
 import random
 import sys
-import time
 from collections.abc import Generator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+
+from compat.turns import turn_of_today
 
 if TYPE_CHECKING:
     from xdist.scheduler import LoadScopeScheduling
@@ -70,7 +71,6 @@ MANY_MESSAGES = (
 )
 # Tests that a third of `make verify`, as in CI, leaves out: Kubernetes is built from its sources for four minutes.
 WHOLE_ONLY = ("tests/pyspark_amqp/test_shipping_kubernetes.py",)
-DAY_S = 24 * 3600
 # The one test of Spark that `make test` has.
 SMOKE = "tests/pyspark_amqp/test_data_source.py::test_a_batch_is_a_table[amqp_broker]"
 
@@ -158,11 +158,6 @@ def is_in_third(item: pytest.Item, number: int, third: int) -> bool:
     marked = item.get_closest_marker("turn")
     is_its_turn = marked is None or marked.args == (turn_of_today(),)
     return third_of(number) == third and is_its_turn and not item.nodeid.startswith(WHOLE_ONLY)
-
-
-def turn_of_today() -> int:
-    """Return 0, 1 or 2: another one every three days, when all thirds of the tests have run."""
-    return int(time.time()) // DAY_S // 3 % 3
 
 
 @pytest.fixture(scope="session")

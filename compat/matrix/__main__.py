@@ -16,6 +16,7 @@ from compat.matrix.rows import COMPAT, Client, chosen, clients, third
 from compat.matrix.running import run
 from compat.matrix.scenarios import SCENARIOS
 from compat.matrix.stage import Stages
+from compat.turns import turn_of_today
 
 CACHE = COMPAT.parent / ".cache" / "matrix"
 RESULTS = COMPAT / "matrix" / "results.json"
@@ -33,7 +34,7 @@ def main(arguments: Sequence[str]) -> int:
         print(error, file=sys.stderr)
         return 2
     if options.third is not None:
-        players = third(players, options.third)
+        players = third(players, options.third, turn_of_today())
     scenarios = [scenario for scenario in SCENARIOS if not options.only or scenario in options.only]
     results = kept.load(RESULTS)
     # Rows that are no longer declared are dropped.

@@ -78,15 +78,20 @@ def chosen(known: list[Client], words: Sequence[str]) -> list[Client]:
     return [client for client in known if not words or client.words & set(words)]
 
 
-def third(known: list[Client], number: int) -> list[Client]:
-    """Return a third of the clients: 0, 1 or 2. Languages stay together, as their clients share installations."""
+def third(known: list[Client], number: int, turn: int) -> list[Client]:
+    """Return a third of the clients: 0, 1 or 2. Languages stay together, as their clients share installations.
+
+    Clients that take minutes to build play in one of three turns.
+    """
     languages: dict[str, list[Client]] = {}
     for client in known:
         languages.setdefault(client.row.language, []).append(client)
     thirds: list[list[Client]] = [[], [], []]
     for group in sorted(languages.values(), key=len, reverse=True):
         min(thirds, key=len).extend(group)
-    return thirds[number]
+    builds = sorted({str(client.row.install) for client in known if client.row.build_s})
+    left_out = [build for number_of_build, build in enumerate(builds) if number_of_build != turn % 3]
+    return [client for client in thirds[number] if str(client.row.install) not in left_out]
 
 
 def _declared(path: Path) -> Iterator[Row]:

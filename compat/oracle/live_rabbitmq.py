@@ -12,18 +12,19 @@ from compat.oracle.records import Seen
 from compat.oracle.suite import Answer, Suite
 from compat.oracles.oracle import Oracle
 from compat.oracles.rabbitmq import RabbitMQ
+from compat.turns import TURNS
 
 
 class NothingAskedError(Exception):
     """No question of the suite matches."""
 
 
-def ask(suite: Suite, oracle: Oracle, folder: Path, only: str = "", third: int | None = None) -> dict[str, Answer]:
-    """Return the answers of a new oracle to the questions whose name contains `only`, or to a third of these.
+def ask(suite: Suite, oracle: Oracle, folder: Path, only: str = "", turn: int | None = None) -> dict[str, Answer]:
+    """Return the answers of a new oracle to all questions whose name contains `only`, or to a ninth.
 
     Its data is in the folder. Raise NothingAskedError if no question matches, or Unavailable.
     """
-    part = slice(third, None, 1 if third is None else 3)
+    part = slice(turn, None, 1 if turn is None else TURNS)
     broker = RabbitMQ(folder, plugins=suite.plugins, settings=suite.settings, oracle=oracle)
     broker.start()
     try:
@@ -56,17 +57,17 @@ def record(suite: Suite, oracle: Oracle, folder: Path, runs: int, only: str = ""
     return sorted(news)
 
 
-def untrue(suite: Suite, oracle: Oracle, folder: Path, only: str = "", third: int | None = None) -> list[str]:
-    """Ask all questions or a third of them, and return the outdated records as texts.
+def untrue(suite: Suite, oracle: Oracle, folder: Path, only: str = "", turn: int | None = None) -> list[str]:
+    """Ask all questions or every ninth of them, and return the outdated records as texts.
 
     A question whose answer is not recorded is asked again, without the others: scenarios are played side by side, and
     a busy machine may miss the times of one.
     """
-    answers = ask(suite, oracle, folder / "all", only, third)
+    answers = ask(suite, oracle, folder / "all", only, turn)
     seen = {
         question: recorded
         for question, recorded in records.load(suite, oracle.name).items()
-        if question in answers or (third is None and only in question)
+        if question in answers or (turn is None and only in question)
     }
     for number, question in enumerate(records.unseen(suite, seen, answers)):
         answers[question] = ask(suite, oracle, folder / str(number), question)[question]

@@ -37,12 +37,20 @@ def test_an_unknown_word_is_reported_with_the_known_ones() -> None:
 
 
 def test_each_client_is_in_one_third_together_with_those_of_its_language() -> None:
-    thirds = [third(clients(), number) for number in range(3)]
-    assert sorted(client.row.name for clients in thirds for client in clients) == sorted(
-        client.row.name for client in clients()
-    )
-    languages = [{client.row.language for client in clients} for clients in thirds]
+    thirds = [
+        {client.row.name: client for turn in range(3) for client in third(clients(), number, turn)}
+        for number in range(3)
+    ]
+    assert sorted(name for found in thirds for name in found) == sorted(client.row.name for client in clients())
+    languages = [{client.row.language for client in found.values()} for found in thirds]
     assert sum(map(len, languages)) == len(set().union(*languages))
+
+
+def test_clients_that_take_minutes_to_build_play_in_one_of_three_turns() -> None:
+    slow = [client.row.name for client in clients() if client.row.build_s]
+    turns = [[client.row.name for number in range(3) for client in third(clients(), number, turn)] for turn in range(3)]
+    assert sorted(name for names in turns for name in names if name in slow) == sorted(slow)
+    assert max(len(set(slow).intersection(names)) for names in turns) < len(slow)
 
 
 def test_each_folder_with_rows_declares_its_clients(tmp_path: Path) -> None:

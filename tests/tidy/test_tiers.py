@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from compat.turns import TURNS
+
 ROOT = Path(__file__).parents[2]
 CONFTEST: dict[str, Any] = runpy.run_path(str(ROOT / "conftest.py"))
 PREFIXES = sorted(
@@ -57,12 +59,12 @@ class Marked:
         return pytest.Mark(name, (self._turn,), {}, _ispytest=True)
 
 
-@pytest.mark.parametrize("turn", range(3))
+@pytest.mark.parametrize("turn", range(TURNS))
 @pytest.mark.parametrize("number", range(9))
-def test_a_test_with_a_turn_runs_on_one_of_nine_days(number: int, turn: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_test_with_a_turn_runs_on_one_of_27_days(number: int, turn: int, monkeypatch: pytest.MonkeyPatch) -> None:
     days = []
-    for day in range(20_000, 20_009):
-        monkeypatch.setattr("time.time", lambda now=day * CONFTEST["DAY_S"]: now)
+    for day in range(20_000, 20_027):
+        monkeypatch.setattr("time.time", lambda now=day * 24 * 3600: now)
         if CONFTEST["is_in_third"](Marked(turn), number, day % 3):
             days.append(day)
     monkeypatch.undo()
