@@ -80,6 +80,13 @@ ODD: dict[str, dict[str, Any]] = {
     "a vhost with a description beside its metadata": {
         "vhosts": [{"name": "beside", "description": "beside", "metadata": {"tags": ["inner"]}}]
     },
+    "objects without what they may lack": {
+        "users": [{"name": "short", "password_hash": "", "tags": ""}],
+        "vhosts": [{"name": "short"}],
+        "queues": [{"vhost": "/", "name": "short", "durable": True, "auto_delete": False}],
+        "exchanges": [{"vhost": "/", "name": "short", "type": "direct", "durable": True, "auto_delete": False}],
+    },
+    "a binding without arguments": {"bindings": [{**BINDING, "destination": "short", "source": "amq.direct"}]},
 }
 # Into a vhost that does not exist.
 LOST = "queues into a vhost that is not there"

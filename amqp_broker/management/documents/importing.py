@@ -385,7 +385,9 @@ class Import:
             self.notes.append(f"{entry.title} is skipped, since there is no such virtual host")
             return
         vhost = self._vhost_of(entry)
-        kind, key = entry.text("destination_type"), entry.text("routing_key", "")
+        kind = entry.text("destination_type")
+        # RabbitMQ binds with null, which fits no key, and to a fanout exchange that is enough.
+        key = entry.text("routing_key", "") if entry.values.get("routing_key") is not None else ""
         if kind not in ("queue", "exchange"):
             raise DefinitionsError(f"destination_type of {entry.title} is neither queue nor exchange")
         if len(key.encode()) > SHORTSTR_BYTES_MAX:

@@ -51,6 +51,14 @@ def test_a_binding_to_the_default_exchange_is_imported_by_all_versions_and_expor
     assert len(export(broker)["bindings"]) == count
 
 
+@pytest.mark.parametrize("changes", [{}, {"routing_key": None}])
+def test_a_binding_without_a_routing_key_has_an_empty_one(changes: dict[str, Any]) -> None:
+    broker = new_broker()
+    binding = {name: value for name, value in BINDING.items() if name != "routing_key"} | changes
+    import_(broker, {"queues": [QUEUE], "bindings": [{**binding, "source": "amq.fanout"}]})
+    assert [one.routing_key for one in broker.vhosts["/"].exchanges["amq.fanout"].bindings.values()] == [""]
+
+
 def test_the_exchange_of_a_topic_permission_is_there_in_4_3_or_comes_with_the_document() -> None:
     broker = new_broker(compat="4.3")
     with pytest.raises(
