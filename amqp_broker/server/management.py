@@ -198,7 +198,8 @@ class Listeners:
         from amqp_broker.management.application import Management
         from amqp_broker.management.metrics import exposition
 
-        endpoints = exposition.endpoints(self.server.settings.prometheus_per_object)
+        settings = self.server.settings
+        endpoints = exposition.endpoints(settings.prometheus_per_object, settings.prometheus_path)
         return Management(self.server.broker, self.server.node, endpoints, clock=CLOCK)
 
     def _local(self) -> Management:

@@ -285,6 +285,13 @@ class Settings:
         key="prometheus.return_per_object_metrics",
         flag=False,
     )
+    prometheus_path: str = setting(
+        "/metrics",
+        "Path of the metrics; those of each object are below it at /per-object.",
+        key="prometheus.path",
+        flag=False,
+        reader=readers.path_prefix,
+    )
     prometheus_host: str = setting(
         "", "Address of the metrics, if it differs from AMQP's.", key="prometheus.tcp.ip", flag=False
     )

@@ -46,7 +46,7 @@ class Paths:
         self._root = _Node()
         for endpoint in endpoints:
             node, names = self._root, []
-            for segment in endpoint.path.strip("/").split("/"):
+            for segment in filter(None, endpoint.path.split("/")):
                 if segment.startswith("{"):
                     names.append(segment.strip("{}"))
                     segment = _ANY

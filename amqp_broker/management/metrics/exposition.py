@@ -198,11 +198,11 @@ def get_detailed(request: Request) -> Steps[Answer]:
     return _answer((yield from detailed(request, request.all_of("family"), vhosts or None)))
 
 
-def endpoints(is_per_object: bool) -> Endpoints:
+def endpoints(is_per_object: bool, path: str = "/metrics") -> Endpoints:
     """Return the endpoints of Prometheus's listener; with `is_per_object` /metrics is /metrics/per-object."""
     declared = Endpoints()
-    declared.on("GET /metrics", tag=PUBLIC)(get_per_object if is_per_object else get_summed)
-    declared.on("GET /metrics/per-object", tag=PUBLIC)(get_per_object)
-    declared.on("GET /metrics/memory-breakdown", tag=PUBLIC)(get_memory_breakdown)
-    declared.on("GET /metrics/detailed", tag=PUBLIC, query=FamilyQuery)(get_detailed)
+    declared.on(f"GET {path or '/'}", tag=PUBLIC)(get_per_object if is_per_object else get_summed)
+    declared.on(f"GET {path}/per-object", tag=PUBLIC)(get_per_object)
+    declared.on(f"GET {path}/memory-breakdown", tag=PUBLIC)(get_memory_breakdown)
+    declared.on(f"GET {path}/detailed", tag=PUBLIC, query=FamilyQuery)(get_detailed)
     return declared

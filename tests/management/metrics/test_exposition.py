@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+from urllib.error import HTTPError
+from urllib.request import urlopen
+
 import pytest
 from pamqp import commands
 from prometheus_client.parser import text_string_to_metric_families
@@ -11,6 +14,7 @@ from amqp_broker.management.http.answers import Answer
 from amqp_broker.management.http.request import Request
 from amqp_broker.management.metrics import exposition, node_metrics, object_metrics
 from tests.management.asking import Desk, declared_anew
+from tests.running import RunningServer
 from tests.stepping import counted
 
 
@@ -98,6 +102,17 @@ def test_each_answer_identifies_the_node() -> None:
 def test_metrics_can_be_per_object_by_default() -> None:
     [first] = [one for one in exposition.endpoints(is_per_object=True) if one.path == "/metrics"]
     assert first.handler is exposition.get_per_object
+
+
+@pytest.mark.parametrize(("path", "found"), [("/m/x", ["/m/x", "/m/x/per-object"]), ("", ["/", "/per-object"])])
+def test_the_path_of_the_metrics_is_a_setting(path: str, found: list[str]) -> None:
+    with RunningServer(prometheus=True, prometheus_path=path) as running:
+        address = f"http://127.0.0.1:{running.server.ports['prometheus']}"
+        for each in found:
+            with urlopen(address + each) as answer:
+                assert b"rabbitmq_identity_info" in answer.read()
+        with pytest.raises(HTTPError, match="404"):
+            urlopen(f"{address}/metrics")
 
 
 def test_metrics_of_the_cluster_are_shown_only_on_request() -> None:
