@@ -107,7 +107,7 @@ check: linters $(VENV)/.dev ## Lint, types and the conventions of tests/tidy
 	$(VENV)/bin/mypy --platform win32 --cache-dir .mypy_cache/win32 $(SHIPPED)
 	$(PY) -m pytest tests/tidy
 
-# A target of its own, since it builds one while pip installs the rest.
+# A target of its own: with -j, one of them is built while pip installs the rest.
 linters: | $(VENV)/bin/python
 	@.ci/tools lint
 

@@ -10,7 +10,7 @@ from compat.duel.finding import UNSEEN, finds, load_found, sought
 from compat.duel.planted import bugs
 
 FOUND = load_found()
-# Bugs that none of 4 000 random programs has shown, and the order of steps that a program would need.
+# Bugs that no random program has shown so far, and the order of steps that one would need.
 RARE = {
     "nobody_looks_behind_the_last_that_is_delivered": "the last of two messages is due when an ack sends the first one",
     "settling_does_not_count_in_the_queue": "acks of a transaction, or with a global prefetch, and no close after them",

@@ -90,7 +90,7 @@ def third(known: list[Client], number: int, turn: int) -> list[Client]:
     for group in sorted(languages.values(), key=len, reverse=True):
         min(thirds, key=len).extend(group)
     builds = sorted({str(client.row.install) for client in known if client.row.build_s})
-    left_out = [build for number_of_build, build in enumerate(builds) if number_of_build != turn % 3]
+    left_out = {build for at, build in enumerate(builds) if at != turn % 3}
     return [client for client in thirds[number] if str(client.row.install) not in left_out]
 
 

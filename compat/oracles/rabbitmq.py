@@ -147,7 +147,7 @@ class RabbitMQ(BrokerProcess):
 
         A queue that was declared in the last seconds would be gone otherwise, or have no leader, on a busy machine.
         """
-        self.run("rabbitmqctl", "eval", WRITE_METADATA)
+        self.run("rabbitmqctl", "eval", WRITE_METADATA).check_returncode()
         super().restart()
 
     def _signal(self, number: signal.Signals) -> None:

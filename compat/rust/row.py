@@ -5,7 +5,7 @@ from compat.matrix.rows import Row
 PROGRAMS = (("cc", "gcc"),)
 ADMIN = "2.35.0"
 # Optimizations and symbols would take most of the time. Without the crate's lock file it needs the same versions as the
-# programs, and in their folder for builds shares what they need: a TLS library of C above all.
+# programs, and in their folder for builds shares them.
 FRUGAL = ("--quiet", "--debug", "--config", "profile.dev.debug=false", "--target-dir", "target")
 
 

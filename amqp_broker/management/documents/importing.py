@@ -386,7 +386,7 @@ class Import:
             return
         vhost = self._vhost_of(entry)
         kind = entry.text("destination_type")
-        # RabbitMQ binds with null, which fits no key, and to a fanout exchange that is enough.
+        # RabbitMQ makes a binding with null as its key, which a fanout exchange does not look at.
         key = entry.text("routing_key", "") if entry.values.get("routing_key") is not None else ""
         if kind not in ("queue", "exchange"):
             raise DefinitionsError(f"destination_type of {entry.title} is neither queue nor exchange")

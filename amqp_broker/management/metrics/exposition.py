@@ -199,7 +199,10 @@ def get_detailed(request: Request) -> Steps[Answer]:
 
 
 def endpoints(is_per_object: bool, path: str = "/metrics") -> Endpoints:
-    """Return the endpoints of Prometheus's listener; with `is_per_object` /metrics is /metrics/per-object."""
+    """Return the endpoints of Prometheus's listener; with `is_per_object`, those of each object are at `path` as well.
+
+    `path` does not end with a slash; it is empty for the root.
+    """
     declared = Endpoints()
     declared.on(f"GET {path or '/'}", tag=PUBLIC)(get_per_object if is_per_object else get_summed)
     declared.on(f"GET {path}/per-object", tag=PUBLIC)(get_per_object)
