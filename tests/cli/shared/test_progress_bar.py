@@ -12,13 +12,13 @@ import pytest
 from amqp_broker.cli.shared.progress_bar import Progress, showing_progress
 
 SCRIPT = """
-import time
+import sys
 from amqp_broker.cli.shared import progress_bar
 progress_bar.DELAY_S, progress_bar.STEP_S = 0.0, 0.01
 with progress_bar.showing_progress("Working", 2) as progress:
     progress.step()
     progress.note = "half"
-    time.sleep(1)
+    sys.stdin.readline()
 """
 
 
@@ -28,14 +28,17 @@ def test_a_bar_is_shown_on_a_terminal_only(capfd: pytest.CaptureFixture[str]) ->
     assert capfd.readouterr() == ("", "")
 
 
-def shown(**variables: str) -> str:
-    """Return the output of the script on a terminal."""
+def shown(awaited: str, **variables: str) -> str:
+    """Return the output of the script on a terminal; it ends once it has shown the awaited text."""
     parent, child = pty.openpty()
     environment = {**os.environ, "TERM": "xterm", "COLUMNS": "80", **variables}
-    with subprocess.Popen([sys.executable, "-c", SCRIPT], stderr=child, env=environment) as process:
-        os.close(child)
-        process.wait(30)
     output = b""
+    command = [sys.executable, "-c", SCRIPT]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=child, env=environment) as process:
+        os.close(child)
+        while awaited.encode() not in output:
+            output += os.read(parent, 65536)
+        process.communicate(b"\n", timeout=30)
     while select.select([parent], [], [], 0)[0]:
         try:
             output += os.read(parent, 65536)
@@ -46,7 +49,7 @@ def shown(**variables: str) -> str:
 
 
 def test_the_bar_on_a_terminal_is_removed_at_the_end() -> None:
-    output = shown()
+    output = shown("half")
     assert re.search(r"Working [^\r]*1/2[^\r]*half", output)
     # The last line is erased, and the cursor is shown again.
     assert output.rstrip().endswith("\x1b[2K")
@@ -54,13 +57,13 @@ def test_the_bar_on_a_terminal_is_removed_at_the_end() -> None:
 
 
 def test_a_bar_has_no_colours_where_none_are_wanted() -> None:
-    output = shown(NO_COLOR="1")
+    output = shown("1/2", NO_COLOR="1")
     assert "1/2" in output
     assert "\x1b[3" not in output
 
 
 def test_a_dumb_terminal_has_no_bar() -> None:
-    assert shown(TERM="dumb") == ""
+    assert shown("", TERM="dumb") == ""
 
 
 def test_progress_counts_steps_or_moves_to_a_count() -> None:
