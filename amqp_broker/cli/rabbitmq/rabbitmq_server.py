@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import platform
-import re
 import secrets
 import string
 import sys
@@ -23,8 +22,8 @@ MNESIA_BASE = f"{HOME}/mnesia"
 ERL_ARGS = "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS"
 # Words in the commands of nodes: this broker's, and RabbitMQ's virtual machine.
 _NODES = (b"amqp_broker", b"amqp-broker", b"beam.smp")
-# A flag of Erlang's virtual machine: `-rabbit`, `+S`.
-_ERLANG_FLAG = re.compile(r"\+.+|-[a-z]\w+")
+# Options of `serve` that stand for no setting.
+_COMMAND_OPTIONS = ("-t", "--check-config", "-h", "--help")
 
 
 def main(words: list[str]) -> None:
@@ -46,20 +45,27 @@ def main(words: list[str]) -> None:
 
 
 def divided(words: Iterable[str]) -> tuple[list[str], list[str]]:
-    """Return the options of this broker, and arguments for Erlang's virtual machine, such as `-rabbit heartbeat 30`."""
+    """Return the options of this broker, and arguments for Erlang's virtual machine, such as `-rabbit heartbeat 30`.
+
+    All words that this broker does not know are such arguments: RabbitMQ hands them on, and most have no effect.
+    """
     options: list[str] = []
     arguments: list[str] = []
-    current = options
+    known = _own_options()
+    current = arguments
     for word in words:
         if word == "-detached":
             continue
-        if _ERLANG_FLAG.fullmatch(word):
-            current = arguments
-        elif word.startswith("--"):
-            current = options
+        if word.startswith(("-", "+")):
+            current = options if word.partition("=")[0] in known else arguments
         current.append(word)
-    # The cookie of Erlang's distribution, which this broker does not have.
-    return [word for word in options if not word.startswith("--erlang-cookie=")], arguments
+    return options, arguments
+
+
+def _own_options() -> set[str]:
+    from amqp_broker.settings.settings import SETTINGS
+
+    return {name for one in SETTINGS for option in one.options for name in option.split("/")}.union(_COMMAND_OPTIONS)
 
 
 def settings(environment: Mapping[str, str], arguments: Iterable[str] = ()) -> dict[str, str]:

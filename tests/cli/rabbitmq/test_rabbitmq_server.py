@@ -86,7 +86,9 @@ def test_the_file_of_the_environment_has_a_usual_place(tmp_path: Path, monkeypat
         (["--port", "5673", "-c", "a.conf"], ["--port", "5673", "-c", "a.conf"], []),
         (["-rabbit", "consumer_timeout", "7200000"], [], ["-rabbit", "consumer_timeout", "7200000"]),
         (["+S", "1:1", "-detached", "--port", "1"], ["--port", "1"], ["+S", "1:1"]),
-        (["--erlang-cookie=x", "--log-level", "debug"], ["--log-level", "debug"], []),
+        (["--erlang-cookie=x", "--log-level", "debug"], ["--log-level", "debug"], ["--erlang-cookie=x"]),
+        (["--hostname", "harbour", "--port=1", "-t"], ["--port=1", "-t"], ["--hostname", "harbour"]),
+        (["start", "-D", "--no-management"], ["--no-management"], ["start", "-D"]),
     ],
 )
 def test_arguments_of_erlang_are_no_options(words: list[str], options: list[str], arguments: list[str]) -> None:
