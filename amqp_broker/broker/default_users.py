@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from amqp_broker.broker.admin import patterns
-from amqp_broker.broker.admin.access import SHA256, Permission
+from amqp_broker.broker.admin.access import Permission
 from amqp_broker.broker.broker import Broker
 
 
@@ -49,4 +49,4 @@ class DefaultUsers:
         if "password" in keys:
             self._broker.users.add(name, keys["password"], tags=tags)
         else:
-            self._broker.users.put(name, b"", SHA256, tags)
+            self._broker.users.put(name, b"", self._broker.users.hashing_algorithm, tags)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from amqp_broker.amqp.errors import DoesNotExist
 from amqp_broker.broker import journal_entries
-from amqp_broker.broker.admin.access import SALT_BYTES, SHA256, Permission, TopicPermission, User, hash_password
+from amqp_broker.broker.admin.access import SALT_BYTES, Permission, TopicPermission, User, hash_password
 
 if TYPE_CHECKING:
     from amqp_broker.broker.broker import Broker
@@ -23,6 +23,8 @@ class Users(Mapping[str, User]):
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._by_name: dict[str, User] = {}
+        # Of passwords; definitions may have hashes of another algorithm.
+        self.hashing_algorithm = broker.settings.password_hashing_module
 
     def __getitem__(self, name: str) -> User:
         return self._by_name[name]
@@ -42,7 +44,7 @@ class Users(Mapping[str, User]):
 
     def add(self, name: str, password: str, *, tags: tuple[str, ...] = ()) -> User:
         """Create or replace a user; the new one has no permissions."""
-        user = User(name, self._hash(password), tags)
+        user = User(name, self.hash(password), tags, hashing_algorithm=self.hashing_algorithm)
         if name in self._by_name:
             self._undefine_permissions(self._by_name[name])
         self._by_name[name] = user
@@ -81,11 +83,16 @@ class Users(Mapping[str, User]):
         self._permissions_changed()
         broker.events.emit_action("user.deleted", name=name)
 
+    def hash(self, password: bytes | str) -> bytes:
+        """Return a new salt and the hash of a password, by `hashing_algorithm`."""
+        octets = password.encode() if isinstance(password, str) else password
+        return hash_password(octets, self._broker.entropy(SALT_BYTES), self.hashing_algorithm)
+
     def change_password(self, user: User, password: str) -> None:
         """Change the password; open connections stay open."""
-        self.set_password_hash(user, self._hash(password))
+        self.set_password_hash(user, self.hash(password), self.hashing_algorithm)
 
-    def set_password_hash(self, user: User, password_hash: bytes, algorithm: str = SHA256) -> None:
+    def set_password_hash(self, user: User, password_hash: bytes, algorithm: str) -> None:
         """Set a hash made elsewhere (see `access.decode_hash`); with b"" no password is accepted."""
         user.password_hash, user.hashing_algorithm = password_hash, algorithm
         self._remember(user)
@@ -180,9 +187,6 @@ class Users(Mapping[str, User]):
         for user in self._by_name.values():
             if user.topic_permissions.pop((vhost, exchange), None) is not None:
                 self._broker.journal.undefine(("topic_permission", user.name, vhost, exchange))
-
-    def _hash(self, password: str) -> bytes:
-        return hash_password(password.encode(), self._broker.entropy(SALT_BYTES))
 
     def _remember(self, user: User) -> None:
         self._broker.journal.define(*journal_entries.of_user(user))

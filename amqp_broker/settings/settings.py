@@ -433,6 +433,13 @@ class Settings:
         key="default_vhost",
         flag=False,
     )
+    password_hashing_module: str = setting(
+        "rabbit_password_hashing_sha256",
+        "Algorithm of the hashes of new passwords.",
+        key="password_hashing_module",
+        flag=False,
+        reader=readers.one_of(*(f"rabbit_password_hashing_{name}" for name in ("sha256", "sha512", "md5"))),
+    )
     default_user_tags: str = setting(
         "administrator", "Tags of the first user.", key=("default_user_tags", "default_user_tags.*"), flag=False
     )

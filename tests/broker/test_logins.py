@@ -7,7 +7,7 @@ import pytest
 from amqp_broker.amqp.errors import BadCredentials
 from amqp_broker.broker import logins
 from amqp_broker.broker.admin import access
-from amqp_broker.broker.admin.access import hash_password
+from amqp_broker.broker.admin.access import SHA256, hash_password
 from amqp_broker.broker.broker import Broker
 from amqp_broker.broker.logins import ADDRESSES_MAX, FAILURE_COST_MS, FAILURES_MAX, HTTP, Attempts
 from tests.broker_parts import new_broker
@@ -51,7 +51,7 @@ def test_the_password_of_unknown_users_is_refused(broker: Broker) -> None:
 
 def test_each_refusal_costs_one_hash(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
     """Hashing takes most of the time, so the duration does not show which users exist."""
-    broker.users.set_password_hash(broker.users.add("no password", "x"), b"")
+    broker.users.set_password_hash(broker.users.add("no password", "x"), b"", SHA256)
     hashed: list[bytes] = []
 
     def count(password: bytes, salt: bytes, algorithm: str) -> bytes:

@@ -133,8 +133,18 @@ def test_a_password_is_changed_set_as_a_hash_and_removed(broker: Broker) -> None
     assert not user.accepts(b"first")
     broker.users.change_password(user, "third")
     assert (user.accepts(b"third"), user.hashing_algorithm) == (True, SHA256)
-    broker.users.set_password_hash(user, b"")
+    broker.users.set_password_hash(user, b"", SHA256)
     assert not user.accepts(b"third")
+
+
+def test_new_passwords_are_hashed_by_the_configured_algorithm() -> None:
+    sha512 = "rabbit_password_hashing_sha512"
+    broker = new_broker(password_hashing_module=sha512)
+    assert broker.users["guest"].hashing_algorithm == sha512
+    user = broker.users.put("u", hash_password(b"one", b"salt"), SHA256, [])
+    assert (user.accepts(b"one"), user.hashing_algorithm) == (True, SHA256)
+    broker.users.change_password(user, "two")
+    assert (user.accepts(b"two"), user.hashing_algorithm, len(user.password_hash)) == (True, sha512, 4 + 64)
 
 
 def test_a_user_keeps_permissions_when_a_hash_from_another_broker_is_set(broker: Broker) -> None:

@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from amqp_broker.broker.admin.access import Permission, TopicPermission
+from amqp_broker.broker.admin.access import SHA256, Permission, TopicPermission
 from amqp_broker.broker.admin.policies import Policy
 from amqp_broker.server import administration_log
 from amqp_broker.server.administration_log import plugins_of, startup
@@ -30,7 +30,7 @@ def test_administrative_changes_are_logged_in_rabbitmqs_words(lab: Lab, caplog: 
     broker.users.change_password(user, "another secret")
     broker.users.clear_topic_permission(user, "v")
     broker.users.clear_permission(user, "v")
-    broker.users.set_password_hash(user, b"")
+    broker.users.set_password_hash(user, b"", SHA256)
     broker.users.delete("u")
     broker.delete_vhost("v")
     assert caplog.messages == [

@@ -22,10 +22,11 @@ SALT_BYTES: Final = 4
 
 # Names of hash algorithms in RabbitMQ's definitions. All hash salt and password once.
 SHA256: Final = "rabbit_password_hashing_sha256"
+MD5: Final = "rabbit_password_hashing_md5"
 HASHING_ALGORITHMS: Final[dict[str, Callable[..., Any]]] = {
     SHA256: hashlib.sha256,
     "rabbit_password_hashing_sha512": hashlib.sha512,
-    "rabbit_password_hashing_md5": hashlib.md5,
+    MD5: hashlib.md5,
 }
 
 

@@ -17,7 +17,8 @@ Values = Mapping[str, Any]
 
 def of(values: Values) -> dict[str, dict[str, Any]]:
     """Return the variables of each application; a group of variables is a dictionary."""
-    found: dict[str, dict[str, Any]] = {}
+    # Without TLS, RabbitMQ has no options of TLS.
+    found: dict[str, dict[str, Any]] = {"rabbit": {"ssl_options": {}}}
     for declared in SETTINGS:
         if declared.name in values:
             application, path, term = _variable(declared, values)
@@ -117,12 +118,17 @@ def _prefetch(values: Values, count: int) -> tuple[bool, int]:
     return (False, count)
 
 
-def _verify(values: Values, is_on: bool) -> Atom:
-    return Atom("verify_peer" if is_on else "verify_none")
+def _verify(values: Values, is_on: bool) -> Atom | None:
+    return Atom("verify_peer") if is_on else None
+
+
+def _true(values: Values, is_on: bool) -> bool | None:
+    return is_on or None
 
 
 def _versions(values: Values, text: str) -> list[Atom] | None:
-    return _atoms(values, text) or None
+    # RabbitMQ reads the numbered keys of rabbitmq.conf from the last to the first.
+    return _atoms(values, text)[::-1] or None
 
 
 def _queue_type(values: Values, text: str) -> Atom | None:
@@ -150,7 +156,9 @@ _TERMS: Final[Mapping[str, Callable[[Values, Any], Any]]] = {
     "tcp_listeners": _tcp_listeners,
     "ssl_listeners": _tls_listeners,
     "ssl_options.verify": _verify,
+    "ssl_options.fail_if_no_peer_cert": _true,
     "ssl_cert_login_from": _atom,
+    "password_hashing_module": _atom,
     "default_permissions.configure": _permissions,
     "default_permissions.write": _permissions,
     "default_permissions.read": _permissions,

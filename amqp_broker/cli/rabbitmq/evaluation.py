@@ -46,7 +46,8 @@ def value_of(call: Call, key: str) -> Any:
     """Return the value of a setting by the name of its variable, or None."""
     from amqp_broker.cli.rabbitmq import application_environment
 
-    return application_environment.of(status_of(call)["settings"]).get("rabbit", {}).get(key)
+    found = application_environment.of(status_of(call)["settings"]).get("rabbit", {}).get(key)
+    return application_environment.terms(found) if isinstance(found, dict) else found
 
 
 def variable(call: Call, found: re.Match[str]) -> Any:

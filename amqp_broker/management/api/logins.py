@@ -12,7 +12,7 @@ from urllib.parse import parse_qs
 
 from msgspec import Struct
 
-from amqp_broker.broker.admin.access import SALT_BYTES, encode_hash, hash_password
+from amqp_broker.broker.admin.access import encode_hash
 from amqp_broker.management.http.answers import NO_CONTENT, Answer, not_authorised, not_found
 from amqp_broker.management.http.auth import ADMINISTRATOR, MANAGEMENT, MONITORING, PUBLIC, login, login_failed
 from amqp_broker.management.http.endpoint import Endpoints
@@ -66,7 +66,7 @@ def log_out(request: Request) -> Answer:
 
 
 def _hashed(request: Request, password: bytes) -> dict[str, str]:
-    return {"ok": encode_hash(hash_password(password, request.broker.entropy(SALT_BYTES)))}
+    return {"ok": encode_hash(request.broker.users.hash(password))}
 
 
 @endpoints.on("GET /api/auth/hash_password/{password}", tag=ADMINISTRATOR)

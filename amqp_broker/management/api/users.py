@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final
 
 from msgspec import Struct
 
-from amqp_broker.broker.admin.access import SALT_BYTES, SHA256, InternalUser, decode_hash, hash_password
+from amqp_broker.broker.admin.access import InternalUser, decode_hash
 from amqp_broker.management.documents.exporting import user_row
 from amqp_broker.management.http.answers import CREATED, NO_CONTENT, Answer, bad_request, bad_term
 from amqp_broker.management.http.auth import ADMINISTRATOR
@@ -31,7 +31,8 @@ class NewUser(Struct):
 
     # It is required, but RabbitMQ has other words for a missing one than for other keys.
     tags: Tags | None = None
-    hashing_algorithm: Text = SHA256
+    # Without it, the algorithm is that of the settings.
+    hashing_algorithm: Text = ""
     password: Text | None = None
     password_hash: Text | None = None
 
@@ -96,7 +97,8 @@ def _require_changeable(request: Request) -> None:
 
 def _password_hash(request: Request, given: NewUser) -> tuple[bytes, str]:
     """Return the hash of a new user and its algorithm; without a password the hash is empty."""
-    algorithm = given.hashing_algorithm
+    users = request.broker.users
+    algorithm = given.hashing_algorithm or users.hashing_algorithm
     if given.password is not None and given.password_hash is not None:
         raise bad_request("both_password_and_password_hash_are_provided")
     if given.password_hash is not None:
@@ -105,7 +107,7 @@ def _password_hash(request: Request, given: NewUser) -> tuple[bytes, str]:
         return decode_hash(given.password_hash, algorithm, takes_any_length=is_newer), algorithm
     if not given.password:
         return b"", algorithm
-    return hash_password(given.password.encode(), request.broker.entropy(SALT_BYTES)), SHA256
+    return users.hash(given.password), users.hashing_algorithm
 
 
 @endpoints.on("DELETE /api/users/{user}", tag=ADMINISTRATOR)

@@ -17,7 +17,7 @@ from typing import Any, Final, TypeAlias
 from amqp_broker.amqp import fields
 from amqp_broker.amqp.errors import AMQPError, DoesNotExist, InvalidParameter, PreconditionFailed
 from amqp_broker.broker import runtime_parameters
-from amqp_broker.broker.admin.access import SALT_BYTES, SHA256, Permission, TopicPermission, decode_hash, hash_password
+from amqp_broker.broker.admin.access import MD5, SHA256, Permission, TopicPermission, decode_hash
 from amqp_broker.broker.admin.limits import MAX_QUEUES, user_limits
 from amqp_broker.broker.admin.metadata import Metadata
 from amqp_broker.broker.admin.policies import POLICY_VALUES, Policy, check
@@ -52,9 +52,6 @@ INTERNAL: Final = "internal"
 RESERVED: Final = "amq."
 # Values that mean no default queue type.
 NO_QUEUE_TYPE: Final = (None, "", "undefined", "null", "nil")
-MD5: Final = "rabbit_password_hashing_md5"
-# Documents of older versions without an algorithm mean MD5.
-SHA256_SINCE: Final = (3, 6)
 
 Action: TypeAlias = Callable[[], object]
 
@@ -195,8 +192,8 @@ class Import:
         if "password" in values and "password_hash" in values:
             raise DefinitionsError(f"{entry.title}: both_password_and_password_hash_are_provided")
         if "password" in values:
-            password, algorithm = entry.text("password").encode(), SHA256
-            password_hash = hash_password(password, self.broker.entropy(SALT_BYTES)) if password else b""
+            password, algorithm = entry.text("password"), self.broker.users.hashing_algorithm
+            password_hash = self.broker.users.hash(password) if password else b""
         else:
             password_hash = decode_hash(entry.text("password_hash", ""), algorithm)
         limits = entry.given_object("limits") if "limits" in values else None
@@ -217,7 +214,9 @@ class Import:
             return entry.text("hashing_algorithm")
         version = self._document.get("rabbitmq_version", self._document.get("rabbit_version"))
         found = re.match(r"(\d+)\.(\d+)", version) if isinstance(version, str) else None
-        return MD5 if found and (int(found[1]), int(found[2])) < SHA256_SINCE else SHA256
+        if found and (int(found[1]), int(found[2])) < (3, 6):
+            return MD5
+        return SHA256 if version == "3.6.0" else self.broker.users.hashing_algorithm
 
     def _read_vhost(self, entry: Entry) -> None:
         name = entry.text("name")

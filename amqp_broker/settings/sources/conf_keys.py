@@ -319,7 +319,7 @@ WITHOUT_EFFECT: Final = (
     "credentials_obfuscation", "definitions", "exchange_types", "federation",
     "http_dispatch", "link_max_per_session", "listeners.startup_delay", "log.error_logger_format_depth",
     "log.exchange", "log.journald", "log.summarize_process_state", "log.syslog", "log.user", "management",
-    "message_interceptors", "metadata_store", "motd_file", "mqtt", "node_tags", "password_hashing_module",
+    "message_interceptors", "metadata_store", "motd_file", "mqtt", "node_tags",
     "prevent_startup_if_node_was_reset", "product", "prometheus", "proxy_protocol", "queue_types",
     "ranch_connection_max", "runtime_parameters", "server_properties", "session_max_per_connection", "shovel",
     "ssl_cert_login_san_index", "ssl_cert_login_san_type", "ssl_handshake_timeout", "ssl_options", "stomp", "stream",

@@ -45,6 +45,10 @@ _LISTS: Final = (
     *("auth_backends", "auth_mechanisms"),
     *("ssl_options.versions", "management.ssl.versions", "management.listener.ssl_opts.versions"),
 )
+# Objects that new vhosts get, by their names.
+_OBJECTS: Final = ("default_limits.vhosts", "default_policies.operator")
+# Keys of these whose values are milliseconds in Erlang terms.
+_DURATIONS: Final = ("expires", "message_ttl")
 # Keys that rabbitmq.conf lacks, and that tune parts that are not here (rabbit.app of 3.10, 4.0 and 4.3).
 # fmt: off
 _TUNING: Final = frozenset({
@@ -111,7 +115,8 @@ def from_arguments(text: str, name: str) -> tuple[list[Entry], list[str]]:
     for flag, values in flags_in(text):
         application = flag.removeprefix("-")
         if application not in _PREFIXES:
-            wrong.append(f"{name}: {flag or 'a word behind no flag'} has no effect here")
+            # The value of a flag such as --erlang-cookie=… may be a secret.
+            wrong.append(f"{name}: {flag.partition('=')[0] or 'a word behind no flag'} has no effect here")
             continue
         if len(values) % 2:
             wrong.append(f"{name}: {flag} has a key without a value")
@@ -159,10 +164,12 @@ def plugins(text: str) -> list[str]:
     return term
 
 
+def _are_pairs(term: Any) -> bool:
+    return isinstance(term, list) and all(isinstance(pair, tuple) and len(pair) == 2 for pair in term)
+
+
 def _is_table(term: Any) -> bool:
-    return isinstance(term, list) and all(
-        isinstance(pair, tuple) and len(pair) == 2 and isinstance(pair[0], Atom) for pair in term
-    )
+    return _are_pairs(term) and all(isinstance(name, Atom) for name, _ in term)
 
 
 def _entries(key: str, value: Any, name: str, wrong: list[str]) -> Iterator[Entry]:
@@ -201,10 +208,14 @@ def _entries(key: str, value: Any, name: str, wrong: list[str]) -> Iterator[Entr
         if not value:
             yield Entry(key, "none", name)
     elif key in _LISTS and isinstance(value, list):
+        # RabbitMQ reads the keys of versions in rabbitmq.conf from the last to the first.
+        value = value[::-1] if key.endswith("versions") else value
         yield from (Entry(f"{key}.{index}", str(member), name) for index, member in enumerate(value))
     elif key == "permit_deprecated_features" and isinstance(value, Map):
         for feature, is_permitted in value.pairs:
             yield Entry(f"deprecated_features.permit.{feature}", str(is_permitted), name)
+    elif key in _OBJECTS and _are_pairs(value) and all(_are_pairs(inner) for _, inner in value):
+        yield from _objects(key, value, name)
     elif key == "default_permissions" and isinstance(value, list) and len(value) == len(_PERMISSIONS):
         for kind, pattern in zip(_PERMISSIONS, value, strict=True):
             yield Entry(f"{key}.{kind}", str(pattern), name)
@@ -217,6 +228,14 @@ def _entries(key: str, value: Any, name: str, wrong: list[str]) -> Iterator[Entr
         wrong.append(f"{name}: {key} has no effect here")
     else:
         yield Entry(key, "", name)
+
+
+def _objects(key: str, value: list[Any], name: str) -> Iterator[Entry]:
+    """Yield the keys of objects that new vhosts get, whose names are binaries."""
+    for member, pairs in value:
+        for inner, inner_value in pairs:
+            unit = "ms" if inner in _DURATIONS else ""
+            yield Entry(f"{key}.{str(member).replace('.', ESCAPED_POINT)}.{inner}", f"{inner_value}{unit}", name)
 
 
 def _shovels(value: Any, name: str, wrong: list[str]) -> Iterator[Entry]:

@@ -39,7 +39,7 @@ def test_the_status_has_the_memory_limit_as_it_was_set(setting: str, shown: str,
 
 
 def test_the_environment_is_printed_as_erlang_terms() -> None:
-    assert diagnose("-q environment")[0] == '[{rabbit,[{tcp_listeners,[{"localhost",5672}]}]}]\n'
+    assert diagnose("-q environment")[0] == '[{rabbit,[{ssl_options,[]},{tcp_listeners,[{"localhost",5672}]}]}]\n'
 
 
 def test_all_parts_of_a_report_are_about_the_given_node(

@@ -32,6 +32,13 @@ def test_a_returned_hash_accepts_its_password(desk: Desk) -> None:
     assert desk.ask("POST", "/api/auth/hash_password", {"password": 5}) == (400, "password must be a string")
 
 
+def test_a_returned_hash_is_of_the_configured_algorithm() -> None:
+    sha512 = "rabbit_password_hashing_sha512"
+    status, value = Desk(password_hashing_module=sha512).get("/api/auth/hash_password/secret")
+    assert status == 200
+    assert User("u", base64.b64decode(value["ok"]), hashing_algorithm=sha512).accepts(b"secret")
+
+
 def test_a_password_in_a_path_may_be_any_octets(desk: Desk) -> None:
     status, value = desk.get("/api/auth/hash_password/%FF")
     assert status == 200

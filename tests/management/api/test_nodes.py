@@ -23,4 +23,4 @@ def test_nodes_require_the_tag_monitoring() -> None:
 def test_settings_are_shown_without_passwords() -> None:
     status, settings = Desk().get("/api/config/effective")
     assert (status, settings["default_user"]) == (200, "guest")
-    assert [name for name in settings if "pass" in name] == []
+    assert [name for name in settings if "_pass" in name] == []

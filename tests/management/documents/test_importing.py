@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from amqp_broker.amqp.errors import DoesNotExist
-from amqp_broker.broker.admin.access import User
 from amqp_broker.broker.admin.metadata import Metadata
 from amqp_broker.broker.broker import Broker
 from amqp_broker.broker.scheduling.portions import finished
@@ -16,8 +15,6 @@ from amqp_broker.management.documents.exporting import export
 from amqp_broker.management.documents.importing import Import, import_, importing
 from tests.broker_parts import new_broker, new_exchange, new_queue
 
-# As RabbitMQ 3.5 and 3.6 would have hashed "secret".
-MD5 = {"password_hash": "c2FsdBtXapSdh5k2SIGdKDKG5t4="}
 QUEUE = {"vhost": "/", "name": "q", "durable": True, "auto_delete": False, "arguments": {}}
 EXCHANGE = {"vhost": "/", "name": "e", "type": "topic"}
 BINDING = {"vhost": "/", "source": "e", "destination": "q", "destination_type": "queue", "routing_key": "k"}
@@ -337,69 +334,6 @@ def test_an_existing_vhost_of_3_13_keeps_absent_values() -> None:
 
 
 # Users
-
-
-def imported(broker: Broker, *, document: dict[str, Any] | None = None, **user: Any) -> User:
-    import_(broker, {**(document or {}), "users": [{"name": "u", "tags": "", **user}]})
-    return broker.users["u"]
-
-
-@pytest.mark.parametrize("tags", ["a,b", " a , b ", ["a", "b"], ["a ", "b"]])
-def test_tags_are_an_array_or_a_text_with_commas(broker: Broker, tags: Any) -> None:
-    assert imported(broker, tags=tags).tags == ("a", "b")
-
-
-@pytest.mark.parametrize("tags", ["", []])
-def test_empty_tags_mean_no_tags(broker: Broker, tags: Any) -> None:
-    assert imported(broker, tags=tags).tags == ()
-
-
-def test_documents_of_very_old_versions_have_a_key_for_administrators(broker: Broker) -> None:
-    users = [{"name": "a", "administrator": "true"}, {"name": "b", "administrator": False}]
-    import_(broker, {"users": users})
-    assert (broker.users["a"].tags, broker.users["b"].tags) == (("administrator",), ())
-
-
-def test_a_plain_password_is_hashed(broker: Broker) -> None:
-    user = imported(broker, password="sécret")
-    assert (user.accepts("sécret".encode()), user.accepts(b""), user.hashing_algorithm[-6:]) == (True, False, "sha256")
-
-
-@pytest.mark.parametrize("password", [{}, {"password": ""}, {"password_hash": ""}])
-def test_a_user_without_a_password_accepts_none(broker: Broker, password: dict[str, Any]) -> None:
-    assert not imported(broker, **password).accepts(b"")
-
-
-@pytest.mark.parametrize(
-    ("version", "document"),
-    [
-        ("md5", {"rabbit_version": "3.5.7"}),
-        ("md5", {"rabbitmq_version": "2.8.1"}),
-        ("sha256", {"rabbit_version": "3.6.0"}),
-        ("sha256", {"rabbit_version": "3.10.8"}),
-        ("sha256", {"rabbit_version": 3.5}),
-        ("sha256", {}),
-    ],
-)
-def test_the_version_decides_the_algorithm_of_hashes_without_one(
-    broker: Broker, version: str, document: dict[str, Any]
-) -> None:
-    if version == "md5":
-        assert imported(broker, document=document, **MD5).hashing_algorithm == "rabbit_password_hashing_md5"
-    else:
-        assert "sha256 have 36" in reason(broker, {**document, "users": [{"name": "u", "tags": "", **MD5}]})
-
-
-def test_an_existing_user_keeps_the_permissions(broker: Broker) -> None:
-    user = broker.users["guest"]
-    import_(broker, {"users": [{"name": "guest", "tags": ["x"], "password": "new", "limits": {"max-channels": 5}}]})
-    assert broker.users["guest"] is user
-    assert (user.accepts(b"new"), user.can_open("/"), user.tags) == (True, True, ("x",))
-    import_(broker, {"users": [{"name": "guest", "tags": ["x"], "password": "new"}]})
-    assert user.limits.given == {"max-channels": 5}
-
-
-# Vhosts
 
 
 def test_the_importing_user_gets_all_permissions_in_a_new_vhost(broker: Broker) -> None:
