@@ -25,6 +25,7 @@ from amqp_broker.shovel.shovel_definition import (
     LOCAL,
     NEVER,
     PREFETCH,
+    QUEUE_LENGTH,
     SHORTSTR_BYTES_MAX,
     Definition,
     End,
@@ -233,8 +234,12 @@ def _delay(value: Any) -> float:
 
 
 def _delete_after(value: Any) -> int | str:
-    """Return a number of messages; RabbitMQ takes other terms for no limit."""
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else NEVER
+    """Return a number of messages, or the length of the queue; other terms are no limit.
+
+    With another atom, RabbitMQ fails at each message that it has moved, and moves it again.
+    """
+    is_count = isinstance(value, int) and not isinstance(value, bool) and value >= 0
+    return value if is_count or value == QUEUE_LENGTH else NEVER
 
 
 def _is_true(value: Any) -> bool:

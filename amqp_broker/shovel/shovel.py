@@ -95,10 +95,7 @@ class Shovel:
         self.changed_at_ms = now
         self.forwarded_count = 0
         # Messages still to be moved, and still to be sent; None means no limit.
-        self.remaining: int | None = None
-        self.remaining_unsent: int | None = None
-        if isinstance(definition.delete_after, int):
-            self.remaining = self.remaining_unsent = definition.delete_after
+        self.remaining = self.remaining_unsent = self._first_remaining()
         self.is_blocked = False
         self._is_full = False
         self._links = links
@@ -121,6 +118,11 @@ class Shovel:
         """The vhost that the shovel belongs to; a static shovel belongs to none."""
         return self.vhost if self.definition.static is None else None
 
+    def _first_remaining(self) -> int | None:
+        # The length of the queue is asked for at the source.
+        count = self.definition.delete_after
+        return count if isinstance(count, int) else None
+
     # Start and stop
 
     def start(self, now: int) -> None:
@@ -129,7 +131,8 @@ class Shovel:
             return
         self._now, self.next_tick_ms, self.forwarded_count = now, None, 0
         self._set_state(STARTING)
-        if self.remaining == 0:
+        # Even a shovel that has nothing to move declares its queues.
+        if self.remaining == 0 and self.definition.delete_after != 0:
             self._end()
             return
         if not (self.definition.source.uris and self.definition.destination.uris):
@@ -170,8 +173,8 @@ class Shovel:
         self._now, self.reason = now, "autodelete"
         self.stop()
         delay_s = self.definition.reconnect_delay_s
-        if isinstance(delay_s, int) and delay_s and isinstance(self.definition.delete_after, int):
-            self.remaining = self.remaining_unsent = self.definition.delete_after
+        if isinstance(delay_s, int) and delay_s:
+            self.remaining = self.remaining_unsent = self._first_remaining()
             self.next_tick_ms = now + (delay_s * 1000 if self._was_renewed else 0)
             self._is_done, self._was_renewed = False, True
 

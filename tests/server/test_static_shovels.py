@@ -59,7 +59,15 @@ def test_a_shovel_acknowledges_nothing_unless_it_says_so_or_has_the_old_form() -
 
 
 @pytest.mark.parametrize(
-    ("value", "found"), [("3", 3), ("0", 0), ("never", "never"), ("sometimes", "never"), ("true", "never")]
+    ("value", "found"),
+    [
+        ("3", 3),
+        ("0", 0),
+        ("'queue-length'", "queue-length"),
+        ("never", "never"),
+        ("sometimes", "never"),
+        ("true", "never"),
+    ],
 )
 def test_a_source_has_a_number_of_messages_or_no_limit(value: str, found: int | str) -> None:
     source = SOURCE.replace("{prefetch_count, 10}", f"{{delete_after, {value}}}")
@@ -199,6 +207,18 @@ def test_a_static_shovel_starts_again_after_its_number_of_messages_at_once_and_t
         here.until(lambda server: next(iter(server.shovels)).reason == "autodelete")
         here.live_through(100_000)
         here.until(lambda server: depth(server, "tides") == 5)
+
+
+def test_a_static_shovel_moves_what_its_queue_has_at_each_start() -> None:
+    source = LIMITED.replace("{delete_after, 2}", "{delete_after, 'queue-length'}")
+    setting = term(source, DESTINATION, "{ack_mode, on_confirm}, {reconnect_delay, 100}")
+    with RunningServer(static_shovels=setting) as here, Client(here.port).open() as client:
+        here.until(lambda server: next(iter(server.shovels)).reason == "autodelete")
+        for _ in range(3):
+            client.publish("boats", b"m")
+        here.live_through(200_000)
+        here.until(lambda server: (depth(server, "boats"), depth(server, "tides")) == (0, 3))
+        here.until(lambda server: next(iter(server.shovels)).reason == "autodelete")
 
 
 def test_a_static_shovel_without_a_delay_ends_after_its_number_of_messages() -> None:

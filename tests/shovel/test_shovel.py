@@ -181,6 +181,13 @@ def test_a_shovel_of_an_empty_queue_ends_at_once() -> None:
     assert pair.done == [pair.shovel(src_queue="q", dest_queue="other", src_delete_after="queue-length")]
 
 
+def test_a_shovel_that_shall_move_nothing_declares_its_queues() -> None:
+    pair = Pair()
+    shovel = pair.shovel(src_queue="q", dest_queue="other", src_delete_after=0)
+    assert (pair.done, shovel.forwarded_count) == ([shovel], 0)
+    assert ("q" in pair.here.vhosts["/"].queues, "other" in pair.there.vhosts["/"].queues) == (True, True)
+
+
 def test_the_count_continues_after_an_interruption() -> None:
     pair = Pair()
     source = declare(pair.here, "q")
