@@ -56,9 +56,10 @@ def start(chromium: str, chromedriver: str) -> webdriver.Chrome:
 class Browser:
     """The page in a browser. Methods wait until elements appear."""
 
-    def __init__(self, driver: webdriver.Chrome, port: int) -> None:
+    def __init__(self, driver: webdriver.Chrome, port: int, prefix: str = "") -> None:
+        """Drive the page at `prefix`, which is empty or ends with a slash."""
         self.driver = driver
-        self.url = f"http://127.0.0.1:{port}/"
+        self.url = f"http://127.0.0.1:{port}/{prefix}"
 
     # Navigation
 
