@@ -166,6 +166,9 @@ INPUTS: Final[Mapping[str, Input]] = {
     "arguments of the virtual machine behind rabbitmq-server": Input(
         arguments=("-rabbit", "heartbeat", "31", "+S", "1:1")
     ),
+    "words and options behind rabbitmq-server that it does not know": Input(
+        arguments=("start", "--hostname", "harbour", "--no-prompt", "-rabbit", "heartbeat", "32")
+    ),
     "arguments of the virtual machine in RABBITMQ_SERVER_START_ARGS": Input(
         variables={"RABBITMQ_SERVER_START_ARGS": "-rabbit channel_max 33"}
     ),
@@ -279,6 +282,18 @@ INPUTS: Final[Mapping[str, Input]] = {
             "default_limits.vhosts.2.max_queues = 20\ndefault_limits.vhosts.10.max_connections = 10\n"
             "default_limits.vhosts.1.pattern = ^harbour$\ndefault_limits.vhosts.1.max_queues = 1\n"
         }
+    ),
+    "limits and operator policies of new vhosts as Erlang terms": Input(
+        {
+            "etc/all.json": _DEFINITIONS,
+            "etc/rabbitmq.conf": "load_definitions = {folder}/etc/all.json\n",
+            "etc/advanced.config": _terms(
+                '{default_limits, [{vhosts, [{<<"1">>, [{<<"pattern">>, "^harbour$"}, {<<"max_queues">>, 1}]}]}]}',
+                '{default_policies, [{operator, [{<<"a">>, [{<<"vhost_pattern">>, "^harbour$"}, '
+                '{<<"expires">>, 3600000}]}]}]}',
+            ),
+        },
+        login=_ROPE,
     ),
     "limits and operator policies of new vhosts among definitions": Input(
         {
