@@ -6,8 +6,7 @@ of a name in UTF-8, so that `.` is one octet. So does the library `regex`. Known
 - refused here: `\\Q…\\E`, `\\k<name>` (`(?P=name)` works), `\\x{…}`, `\\o{…}`, `\\e`, `\\c`, `\\y`, `(?U)`, `(?J)`;
 - refused there: lookbehind of no fixed length, `(?r)`, `(?b)`, `(?V1)`, `\\N{…}`;
 - another meaning there: `\\w` and `[[:alpha:]]` also match the octets that are letters in Latin-1, `\\Z` also matches
-  before a final line end, `\\v` is any vertical space, `\\N` anything but a line end, `\\m` the letter, and `{,n}` and
-  `{e<=1}` are plain text.
+  before a final line end, `\\v` is any vertical space, `\\N` anything but a line end, and `\\m` the letter.
 
 A pattern must not stall the broker. A match that takes too long counts as no match, like one above the match limit in
 RabbitMQ (rabbit_re.erl, 4.3). Only here does the core measure time. A pattern that takes too long for many names is
@@ -168,17 +167,39 @@ def _compiled(pattern: str) -> _Compiled:
     import regex
 
     octets = _octets(pattern)
+    plain, added = _with_plain_braces(octets)
     if len(octets) > PATTERN_BYTES_MAX:
         return _Compiled(None, "pattern_too_long")
     if _element_count(pattern) > ELEMENTS_MAX:
         return _Compiled(None, f'{{"regular expression is too large",{len(octets)}}}')
     try:
-        return _Compiled(regex.compile(octets, cache_pattern=False))
+        return _Compiled(regex.compile(plain, cache_pattern=False))
     except regex.error as error:
         message, position = error.msg, error.pos  # type: ignore[attr-defined] # the stubs know neither
+        position -= sum(at < position for at in added)
         return _Compiled(None, f'{{"{_REASONS.get(message, message)}",{position}}}')
     except RecursionError:
         return _Compiled(None, f'{{"parentheses are too deeply nested",{len(octets)}}}')
+
+
+def _with_plain_braces(pattern: bytes) -> tuple[bytes, list[int]]:
+    """Return the pattern with backslashes before braces that begin no counted repeat, and their places.
+
+    They are plain text in Erlang (`{,n}` until Erlang 27); the library takes some for approximate matches: `{e<=1}`.
+    """
+    text = pattern.decode("latin-1")
+    tokens, unclear = _syntax()
+    if "{" not in text or unclear.search(text):
+        return pattern, []
+    parts, added, size = list[str](), list[int](), 0
+    for token in tokens.finditer(text):
+        part = token[0]
+        if part.startswith("{") and not token["low"]:
+            part = "\\" + part
+            added.append(size)
+        parts.append(part)
+        size += len(part)
+    return "".join(parts).encode("latin-1"), added
 
 
 _TOKEN: Final = r"""(?<escape>\\.)

@@ -46,6 +46,12 @@ def fresh() -> Iterator[None]:
         ("\\h", "a\tb", True),
         ("a(?i)B$", "ab", True),
         ("a(?i)B$", "AB", False),
+        ("^x{d", "x{d", True),
+        ("^a{e<=1}b$", "a{e<=1}b", True),
+        ("^a{e<=1}b$", "ab", False),
+        ("^a{,3}$", "aaa", False),
+        ("^{{3}$", "{{{", True),
+        ("^[{]{d}$", "{{d}", True),
     ],
 )
 def test_a_pattern_matches_anywhere_in_a_text(pattern: str, text: str, expected: bool) -> None:
@@ -77,6 +83,7 @@ def test_the_empty_pattern_of_a_permission_permits_the_empty_text_only() -> None
     [
         ("a[", '{"missing terminating ] for character class",2}'),
         ("a(b", '{"missing )",3}'),
+        ("é{d}{d}(b", '{"missing )",10}'),
         ("a)", '{"unmatched parentheses",1}'),
         ("*a", '{"nothing to repeat",0}'),
         ("a**", '{"nothing to repeat",2}'),
