@@ -92,7 +92,8 @@ def settle(running: RunningServer) -> None:
             each._runner.server.connections for each in listeners if each._runner and each._runner.server
         ) or any("RequestHandler" in repr(task) for task in asyncio.all_tasks())
 
-    wait_until(lambda: not running.ask(is_busy))
+    # A thousand requests for metrics take seconds, and more on a busy machine.
+    wait_until(lambda: not running.ask(is_busy), timeout_s=60)
 
 
 @pytest.mark.parametrize("count", [5, pytest.param(50, marks=pytest.mark.verify)])
