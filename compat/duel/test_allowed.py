@@ -99,6 +99,20 @@ def test_a_quorum_queue_of_rabbitmq_3_10_may_sort_headers() -> None:
     assert not is_allowed(declared(x_queue_type="stream"), theirs, ours, "4.0")
 
 
+def test_rabbitmq_3_10_may_forget_the_expiration_of_a_dead_letter_from_a_lazy_queue() -> None:
+    ours = [
+        "a1     headers={x-death: A[F{count: l1, original-expiration: S'0', queue: S'q0'}]} body=b'1'",
+        "q0: 0 ready",
+    ]
+    theirs = [ours[0].replace("original-expiration: S'0', ", ""), ours[1]]
+    lazy = declared(x_queue_mode="lazy")
+    assert is_allowed(lazy, theirs, ours, "3.13")
+    assert not is_allowed(lazy, theirs, ours, "4.0")
+    assert not is_allowed(lazy, ours, theirs, "3.13")
+    assert not is_allowed(PLAIN, theirs, ours, "3.13")
+    assert not is_allowed(lazy, theirs, [*ours, "q1: 0 ready"], "3.13")
+
+
 def test_rabbitmq_3_10_may_deliver_more_than_the_prefetch_after_a_delivery_limit() -> None:
     more = [
         "a1 basic.deliver consumer_tag='c0'",
