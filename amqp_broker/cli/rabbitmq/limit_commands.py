@@ -138,7 +138,7 @@ COMMANDS = (
         "Clears virtual host limits",
         VHOSTS,
         says='Clearing vhost "{vhost}" limits ...',
-        missing=(NO_VHOST,),
+        missing=(Missing("/api/vhosts/{vhost}", "Error:\nParameter does not exist", EX_UNAVAILABLE),),
         run=clear_vhost_limits,
     ),
     Command(

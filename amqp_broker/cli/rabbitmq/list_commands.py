@@ -54,6 +54,7 @@ def queues(call: Call) -> Rows:
 
 def parameters(call: Call) -> Rows:
     """Return the parameters of one vhost."""
+    call.get(call.fill("/api/vhosts/{vhost}", is_path=True))
     names = call.command.shown.split()
     items = [item for item in call.get("/api/parameters") if item.get("vhost") == call.vhost]
     rows = [[call.command.columns[name].read(item, "") for name in names] for item in items]
@@ -242,6 +243,7 @@ COMMANDS = (
         "Lists runtime parameters for a virtual host",
         "Parameters",
         says='Listing runtime parameters for vhost "{vhost}" ...',
+        missing=(NO_VHOST,),
         run=parameters,
         columns=columns.PARAMETERS,
         shown="component name value",

@@ -9,7 +9,6 @@ import time
 from amqp_broker.cli.rabbitmq.columns import pid_of
 from amqp_broker.cli.rabbitmq.command import (
     NO_OBJECT,
-    NO_VHOST,
     OPERATIONS,
     Call,
     Former,
@@ -262,7 +261,7 @@ COMMANDS = (
         "Queues",
         "Purging queue '{0}' in vhost '{vhost}' ...",
         run=purge_queue,
-        missing=(NO_VHOST, NO_QUEUE),
-        former=Former((4, 0), {"missing": (NO_VHOST, NO_QUEUE_BEFORE_4)}),
+        missing=(NO_QUEUE,),
+        former=Former((4, 0), {"missing": (NO_QUEUE_BEFORE_4,)}),
     ),
 )

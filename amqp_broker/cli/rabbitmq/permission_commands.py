@@ -40,11 +40,12 @@ def clear_topic_permissions(call: Call) -> None:
 
 
 def clear(call: Call, target: str) -> None:
-    """Delete permissions. RabbitMQ 4 does not mind a missing user. Raise Failure."""
+    """Delete permissions. RabbitMQ 4 does not mind a missing user or vhost. Raise Failure."""
     answer = call.ask("DELETE", target)
     if answer.is_ok:
         return
-    if call.is_before(4, 0) or call.ask("GET", call.fill("/api/users/{0}", is_path=True)).is_ok:
+    needed = [call.fill(path, is_path=True) for path in ("/api/users/{0}", "/api/vhosts/{vhost}")]
+    if call.is_before(4, 0) or all(call.ask("GET", path).is_ok for path in needed):
         raise call.failure_of(answer)
 
 

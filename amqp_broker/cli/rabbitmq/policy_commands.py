@@ -48,7 +48,6 @@ def clearer(kind: str, what: str, about: str, noun: str) -> Command:
         "Policies",
         says=f'Clearing {what} "{{0}}" on vhost "{{vhost}}" ...',
         asks=("DELETE", f"/api/{noun}/{{vhost}}/{{0}}"),
-        missing=(NO_VHOST,),
         otherwise=NO_PARAMETER,
     )
 
@@ -80,7 +79,6 @@ COMMANDS = (
         "Parameters",
         says='Clearing runtime parameter "{1}" for component "{0}" on vhost "{vhost}" ...',
         asks=("DELETE", "/api/parameters/{0}/{vhost}/{1}"),
-        missing=(NO_VHOST,),
         otherwise=NO_PARAMETER,
     ),
     Command(

@@ -51,10 +51,11 @@ def test_queues_are_all_online() -> None:
 
 def test_parameters_are_those_of_the_vhost() -> None:
     answers = {
+        **{f"GET /api/vhosts/{vhost}": {"name": vhost} for vhost in ("%2F", "none")},
         "GET /api/parameters": [
             {"vhost": "/", "component": "shovel", "name": "s", "value": {"b": 1, "a": 2}},
             {"vhost": "v", "component": "shovel", "name": "other", "value": 1},
-        ]
+        ],
     }
     with canned(answers) as api:
         assert api.run("rabbitmqctl -q list_parameters").output == (
@@ -62,6 +63,7 @@ def test_parameters_are_those_of_the_vhost() -> None:
         )
         assert api.run("rabbitmqctl -q list_parameters -p none").output == "\n"
         assert api.run("rabbitmqctl -q list_parameters -p none --formatter json").output == "[]\n"
+        assert api.run("rabbitmqctl -q list_parameters -p nowhere").exit_code == 65
 
 
 def test_topic_permissions_of_a_user_have_no_header_as_in_rabbitmq() -> None:

@@ -27,11 +27,11 @@ def test_permissions_can_be_set_in_all_vhosts() -> None:
         assert len(api.changes()) == 2
 
 
-def test_permissions_of_a_missing_user_are_cleared_already_in_rabbitmq_4() -> None:
+def test_permissions_of_a_missing_user_or_vhost_are_cleared_already_in_rabbitmq_4() -> None:
     """Seen at RabbitMQ 4.0.5 and 4.3.6; 3.10.8 refuses it."""
     for command in ("clear_permissions nobody", "clear_topic_permissions nobody"):
         with canned() as api:
             assert api.run(f"rabbitmqctl {command}").exit_code == 0
         with canned() as api:
             api.answers["GET /api/users/nobody"] = USER
-            assert api.run(f"rabbitmqctl {command} -p nowhere").exit_code == 69
+            assert api.run(f"rabbitmqctl {command} -p nowhere").exit_code == 0
