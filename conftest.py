@@ -71,6 +71,8 @@ MANY_MESSAGES = (
 )
 # Tests that a third of `make verify`, as in CI, leaves out: Kubernetes is built from its sources for four minutes.
 WHOLE_ONLY = ("tests/pyspark_amqp/test_shipping_kubernetes.py",)
+# A folder that a third does not even collect: Ansible plays for minutes.
+WHOLE_ONLY_FOLDER = "compat/ansible"
 # The one test of Spark that `make test` has.
 SMOKE = "tests/pyspark_amqp/test_data_source.py::test_a_batch_is_a_table[amqp_broker]"
 
@@ -99,9 +101,11 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Import no file without a test for this run: some need large libraries."""
+    path = collection_path.relative_to(config.rootpath).as_posix()
+    if config.getoption("third") is not None and path == WHOLE_ONLY_FOLDER:
+        return True
     if config.getoption("markexpr") != "not verify":
         return None
-    path = collection_path.relative_to(config.rootpath).as_posix()
     return True if f"{path}/" in VERIFY or path in VERIFY else None
 
 
