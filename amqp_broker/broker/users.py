@@ -44,7 +44,7 @@ class Users(Mapping[str, User]):
 
     def add(self, name: str, password: str, *, tags: tuple[str, ...] = ()) -> User:
         """Create or replace a user; the new one has no permissions."""
-        user = User(name, self.hash(password), tags, hashing_algorithm=self.hashing_algorithm)
+        user = User(name, self.hash(password.encode()), tags, hashing_algorithm=self.hashing_algorithm)
         if name in self._by_name:
             self._undefine_permissions(self._by_name[name])
         self._by_name[name] = user
@@ -83,14 +83,13 @@ class Users(Mapping[str, User]):
         self._permissions_changed()
         broker.events.emit_action("user.deleted", name=name)
 
-    def hash(self, password: bytes | str) -> bytes:
+    def hash(self, password: bytes) -> bytes:
         """Return a new salt and the hash of a password, by `hashing_algorithm`."""
-        octets = password.encode() if isinstance(password, str) else password
-        return hash_password(octets, self._broker.entropy(SALT_BYTES), self.hashing_algorithm)
+        return hash_password(password, self._broker.entropy(SALT_BYTES), self.hashing_algorithm)
 
     def change_password(self, user: User, password: str) -> None:
         """Change the password; open connections stay open."""
-        self.set_password_hash(user, self.hash(password), self.hashing_algorithm)
+        self.set_password_hash(user, self.hash(password.encode()), self.hashing_algorithm)
 
     def set_password_hash(self, user: User, password_hash: bytes, algorithm: str) -> None:
         """Set a hash made elsewhere (see `access.decode_hash`); with b"" no password is accepted."""

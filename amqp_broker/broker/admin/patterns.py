@@ -167,11 +167,11 @@ def _compiled(pattern: str) -> _Compiled:
     import regex
 
     octets = _octets(pattern)
-    plain, added = _with_plain_braces(octets)
     if len(octets) > PATTERN_BYTES_MAX:
         return _Compiled(None, "pattern_too_long")
     if _element_count(pattern) > ELEMENTS_MAX:
         return _Compiled(None, f'{{"regular expression is too large",{len(octets)}}}')
+    plain, added = _with_plain_braces(octets)
     try:
         return _Compiled(regex.compile(plain, cache_pattern=False))
     except regex.error as error:

@@ -107,7 +107,7 @@ def _password_hash(request: Request, given: NewUser) -> tuple[bytes, str]:
         return decode_hash(given.password_hash, algorithm, takes_any_length=is_newer), algorithm
     if not given.password:
         return b"", algorithm
-    return users.hash(given.password), users.hashing_algorithm
+    return users.hash(given.password.encode()), users.hashing_algorithm
 
 
 @endpoints.on("DELETE /api/users/{user}", tag=ADMINISTRATOR)

@@ -193,7 +193,7 @@ class Import:
             raise DefinitionsError(f"{entry.title}: both_password_and_password_hash_are_provided")
         if "password" in values:
             password, algorithm = entry.text("password"), self.broker.users.hashing_algorithm
-            password_hash = self.broker.users.hash(password) if password else b""
+            password_hash = self.broker.users.hash(password.encode()) if password else b""
         else:
             password_hash = decode_hash(entry.text("password_hash", ""), algorithm)
         limits = entry.given_object("limits") if "limits" in values else None

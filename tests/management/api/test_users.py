@@ -48,6 +48,23 @@ def test_a_user_without_a_password_cannot_log_in(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize(
+    ("given", "algorithm"),
+    [
+        ({"password": "secret"}, "sha512"),
+        ({"password": "secret", "hashing_algorithm": "rabbit_password_hashing_md5"}, "sha512"),
+        ({"password_hash": ""}, "sha512"),
+        ({"password_hash": HASH, "hashing_algorithm": "rabbit_password_hashing_sha256"}, "sha256"),
+    ],
+)
+def test_a_new_user_has_the_configured_algorithm_unless_the_hash_has_another(given: Any, algorithm: str) -> None:
+    """Seen at RabbitMQ 3.10.8, 4.0.5 and 4.3.6."""
+    desk = Desk(password_hashing_module="rabbit_password_hashing_sha512")
+    assert desk.ask("PUT", "/api/users/alice", {"tags": "", **given})[0] == 201
+    assert desk.get("/api/users/alice")[1]["hashing_algorithm"] == f"rabbit_password_hashing_{algorithm}"
+    assert desk.broker.users["alice"].accepts(b"secret") == bool(given.get("password") or given["password_hash"])
+
+
+@pytest.mark.parametrize(
     ("given", "reason"),
     [
         ({"password": "x"}, "tags_not_present"),

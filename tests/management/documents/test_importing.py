@@ -333,7 +333,7 @@ def test_an_existing_vhost_of_3_13_keeps_absent_values() -> None:
     assert vhost.metadata == Metadata("e", (), None, True)
 
 
-# Users
+# Vhosts
 
 
 def test_the_importing_user_gets_all_permissions_in_a_new_vhost(broker: Broker) -> None:

@@ -86,6 +86,3 @@ def test_an_existing_user_keeps_the_permissions(broker: Broker) -> None:
     assert (user.accepts(b"new"), user.can_open("/"), user.tags) == (True, True, ("x",))
     import_(broker, {"users": [{"name": "guest", "tags": ["x"], "password": "new"}]})
     assert user.limits.given == {"max-channels": 5}
-
-
-# Vhosts

@@ -280,6 +280,7 @@ default_user_tags.administrator = true
 default_permissions.configure = .*
 default_permissions.read = .*
 default_permissions.write = .*
+password_hashing_module = rabbit_password_hashing_sha256
 auth_mechanisms.1 = PLAIN
 auth_mechanisms.2 = AMQPLAIN
 auth_backends.1 = internal
@@ -325,7 +326,7 @@ def test_a_typical_file_gives_warnings_for_its_errors_only() -> None:
     settings, notices = read(TYPICAL)
     assert TYPICAL.count(" = ") > 50
     assert [notice.text for notice in notices if notice.is_wrong] == [
-        "f:47: log.console is 'trues', which is neither true nor false"
+        "f:48: log.console is 'trues', which is neither true nor false"
     ]
     assert [notice.text.split()[1] for notice in notices if not notice.is_wrong] == [
         "total_memory_available_override_value",
