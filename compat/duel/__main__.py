@@ -26,7 +26,7 @@ from compat.brokers import AmqpBroker, BrokerProcess
 from compat.duel.campaign import BATCH, Tally, search
 from compat.duel.judge import DIFFERS, OWN, Corner, Judge, Verdict
 from compat.duel.planted import PlantedBroker
-from compat.duel.races import RACES
+from compat.duel.quirks import quirks_of
 from compat.duel.recording import add
 from compat.oracle.profiles import ORACLES_OF
 from compat.oracles.debian_root import Unavailable
@@ -45,11 +45,11 @@ PROFILE_OF = {oracles[0]: profile for profile, oracles in ORACLES_OF.items() if 
 
 
 class Brokers(NamedTuple):
-    """The brokers of a campaign; `raced` are amqp-broker with a race that ends as RabbitMQ's."""
+    """The brokers of a campaign; `quirky` are amqp-broker, each with a quirk of RabbitMQ's."""
 
     ours: AmqpBroker
     theirs: list[RabbitMQ]
-    raced: list[AmqpBroker]
+    quirky: list[AmqpBroker]
 
 
 def main() -> int:
@@ -93,13 +93,13 @@ def _remain(found: list[Verdict], oracles: tuple[str, ...], profile: str) -> int
 
 @contextmanager
 def _brokers(oracles: tuple[str, ...], profile: str) -> Iterator[Brokers]:
-    """Start amqp-broker, also with each race, and the oracles, and stop them in the end."""
+    """Start amqp-broker, also with each quirk, and the oracles, and stop them in the end."""
     plugins = ("rabbitmq_management", *EXCHANGE_PLUGINS)
     with tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None) as folder:
         theirs = [RabbitMQ(Path(folder, name), plugins=plugins, oracle=ORACLES[name]) for name in oracles]
         ours = AmqpBroker(Path(folder, "amqp-broker"), profile=profile)
-        raced: list[AmqpBroker] = [PlantedBroker(Path(folder, name), name, profile) for name in RACES]
-        brokers: list[BrokerProcess] = [ours, *theirs, *raced]
+        quirky: list[AmqpBroker] = [PlantedBroker(Path(folder, name), name, profile) for name in quirks_of(profile)]
+        brokers: list[BrokerProcess] = [ours, *theirs, *quirky]
         try:
             for broker in brokers:
                 broker.spawn()
@@ -107,7 +107,7 @@ def _brokers(oracles: tuple[str, ...], profile: str) -> Iterator[Brokers]:
                 wait_until(broker.is_ready, 120)
             for oracle in theirs:
                 oracle.run("rabbitmqctl", "--quiet", "eval", PREPARATION)
-            yield Brokers(ours, theirs, raced)
+            yield Brokers(ours, theirs, quirky)
         finally:
             for broker in brokers:
                 broker.kill()
@@ -183,10 +183,10 @@ def _judge(brokers: Brokers, worker: int) -> Judge:
     """Return a judge with a vhost at each broker."""
     vhost, profile = f"duel{worker}", brokers.ours.profile
     theirs = [Corner(broker, vhost, Pace(), profile) for broker in brokers.theirs]
-    ours, *raced = (Corner(broker, vhost, OWN, profile) for broker in (brokers.ours, *brokers.raced))
-    for corner in (ours, *theirs, *raced):
+    ours, *quirky = (Corner(broker, vhost, OWN, profile) for broker in (brokers.ours, *brokers.quirky))
+    for corner in (ours, *theirs, *quirky):
         corner.prepare()
-    return Judge(ours, theirs, worker, raced)
+    return Judge(ours, theirs, worker, quirky)
 
 
 def _show(verdict: Verdict) -> None:

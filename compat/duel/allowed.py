@@ -110,7 +110,6 @@ def is_allowed(program: Program, theirs: Sequence[str], ours: Sequence[str], pro
             profile == "3.13"
             and (
                 _is_former(theirs, ours)
-                or _is_reversed(theirs, ours)
                 or _is_overtaken(program, theirs, ours)
                 or _is_sorted(program, theirs, ours)
                 or _is_credited_twice(program, theirs, ours)
@@ -340,19 +339,6 @@ def _is_round(line: str) -> bool:
     return "reason: S'rejected'" in line and _DEATH_BY_ITSELF.search(line) is not None
 
 
-def _is_reversed(theirs: Sequence[str], ours: Sequence[str]) -> bool:
-    """Return whether a message of three deaths goes round a cycle that it leaves here.
-
-    A message that has gone round without a rejection leaves. 3.10 reverses the order of the older deaths, and finds a
-    rejection where in order a later death comes first.
-    """
-    return any(_REVERSED.search(line) for line in theirs if line not in ours)
-
-
-# A death by itself behind a rejection in the same queue, both behind another death.
-_REVERSED = re.compile(
-    r"F\{.*, F\{[^}]*queue: S'(q\d)', reason: S'rejected'.*queue: S'\1', reason: S'(?:expired|maxlen)'"
-)
 _SEVERAL_DEATHS = re.compile(r"count: l(?!1\b)\d+|time: T<now>}, F\{")
 _FIRST_DEATH = re.compile(r"x-first-death-\w+: S'[^']*'")
 _DEATH_BY_ITSELF = re.compile(r"reason: S'(?:expired|maxlen|delivery_limit)'")

@@ -102,13 +102,13 @@ class Judge:
     """Compares the plays of programs at amqp-broker and at the oracles of its profile.
 
     A profile between two oracles may answer as either, so that a difference is one from both, in the same window. The
-    brokers in `raced` are amqp-broker, each with a race that ends otherwise (`races.py`): an answer as theirs may stay.
+    brokers in `quirky` are amqp-broker, each with a quirk of RabbitMQ's (`quirks.py`): an answer as theirs may stay.
     """
 
-    def __init__(self, ours: Corner, theirs: Sequence[Corner], number: int, raced: Sequence[Corner] = ()) -> None:
+    def __init__(self, ours: Corner, theirs: Sequence[Corner], number: int, quirky: Sequence[Corner] = ()) -> None:
         self.ours = ours
         self.theirs = theirs
-        self.raced = raced
+        self.quirky = quirky
         self._prefixes = (f"{number:02x}{index:06x}." for index in count())
 
     def judge(self, program: Program) -> Verdict:
@@ -138,7 +138,7 @@ class Judge:
                 return Verdict(AGREES)
             if corner.play(program, next(self._prefixes), own.windows).windows != theirs:
                 return Verdict(UNSTABLE)
-            if self._is_raced(program, theirs[: index + 1], OWN):
+            if self._has_quirk(program, theirs[: index + 1], OWN):
                 return Verdict(ALLOWED)
             verdict = _difference(own, theirs, index)
         return verdict
@@ -160,18 +160,18 @@ class Judge:
                 for player, former in ((corner, windows), (self.ours, own.windows)):
                     if player.play(program, next(self._prefixes), pace=pace).windows[:end] != former[:end]:
                         return Verdict(UNSTABLE)
-            if self._is_raced(program, windows[:end], SLOW[0]):
+            if self._has_quirk(program, windows[:end], SLOW[0]):
                 return Verdict(ALLOWED)
             found.append(_difference(own, windows, index))
         if any(is_allowed(program, verdict.theirs, verdict.ours, self.ours.profile) for verdict in found):
             return Verdict(ALLOWED)
         return found[0] if len({verdict.index for verdict in found}) == 1 else Verdict(BETWEEN)
 
-    def _is_raced(self, program: Program, theirs: list[Lines], pace: Pace) -> bool:
-        """Return whether amqp-broker answers so where a race ends otherwise."""
+    def _has_quirk(self, program: Program, theirs: list[Lines], pace: Pace) -> bool:
+        """Return whether amqp-broker answers so with a quirk of RabbitMQ's."""
         end = len(theirs)
         return any(
-            corner.play(program, next(self._prefixes), pace=pace).windows[:end] == theirs for corner in self.raced
+            corner.play(program, next(self._prefixes), pace=pace).windows[:end] == theirs for corner in self.quirky
         )
 
 

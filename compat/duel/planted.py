@@ -1,4 +1,4 @@
-"""amqp-broker with a bug, of the simulation or of `unmended.py`, or with a race of `races.py`.
+"""amqp-broker with a bug, of the simulation or of `unmended.py`, or with a quirk of `quirks.py`.
 
 python -m compat.duel.planted NAME serve …
 """
@@ -13,14 +13,14 @@ from pathlib import Path
 import pytest
 
 from compat.brokers import AmqpBroker
-from compat.duel.races import RACES
+from compat.duel.quirks import QUIRKS
 from compat.duel.unmended import UNMENDED, Plant
 
 SIMULATION = "tests.simulation"
 
 
 class PlantedBroker(AmqpBroker):
-    """A broker with a planted bug or race."""
+    """A broker with a planted bug or quirk."""
 
     def __init__(self, folder: Path, bug: str, profile: str) -> None:
         super().__init__(folder, profile=profile)
@@ -44,7 +44,7 @@ def _plants() -> dict[str, Plant]:
 
 def main() -> None:
     name = sys.argv.pop(1)
-    {**_plants(), **RACES}[name](pytest.MonkeyPatch())
+    {**_plants(), **{quirk.__name__: quirk for quirk in QUIRKS}}[name](pytest.MonkeyPatch())
     runpy.run_module("amqp_broker", run_name="__main__")
 
 

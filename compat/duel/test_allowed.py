@@ -131,22 +131,6 @@ def test_rabbitmq_3_10_may_deliver_more_than_the_prefetch_after_a_delivery_limit
     assert is_allowed(full, theirs, [*ours[:-1], "q1: 3 ready, 1 consumers"], "3.13")
 
 
-def test_rabbitmq_3_10_may_miss_a_cycle_since_it_reverses_the_older_of_three_deaths() -> None:
-    def dead(*deaths: str) -> list[str]:
-        entries = (f"F{{count: l5, exchange: S'', {death}, time: T<now>}}" for death in deaths)
-        return [f"a1     headers={{x-death: A[{', '.join(entries)}]}} body=b'5'"]
-
-    elsewhere, rejected, by_itself = (
-        f"queue: S'{queue}', reason: S'{reason}'"
-        for queue, reason in (("q0", "expired"), ("q1", "rejected"), ("q1", "maxlen"))
-    )
-    ours = ["a1     body=b'16'"]
-    assert is_allowed(PLAIN, dead(elsewhere, rejected, by_itself), ours, "3.13")
-    assert not is_allowed(PLAIN, dead(elsewhere, rejected, by_itself), ours, "4.0")
-    assert not is_allowed(PLAIN, dead(elsewhere, by_itself, rejected), ours, "3.13")
-    assert not is_allowed(PLAIN, dead(rejected, by_itself), ours, "3.13")
-
-
 def test_streams_of_rabbitmq_3_10_get_nothing_of_a_history() -> None:
     theirs = ["lab     headers={x-stream-offset: l0} body=b'1'"]
     ours = [*theirs, "lab     headers={x-stream-offset: l1} body=b'2'"]

@@ -1,4 +1,4 @@
-"""Races of RabbitMQ's processes that end otherwise here. Each function has amqp-broker end one as RabbitMQ does.
+"""Behaviour of RabbitMQ with consequences of many kinds: a race, and an order. Each function gives it to amqp-broker.
 
 A difference that such a broker does not show, with all that follows from it, may stay.
 """
@@ -15,10 +15,12 @@ import pytest
 from amqp_broker.amqp.message import Message
 from amqp_broker.broker.queues.quorum import QuorumQueue
 from amqp_broker.broker.queues.refused_publishers import Publisher
+from amqp_broker.broker.routing import dead_letter
 from amqp_broker.broker.routing.dead_lettering import DeadLettering
 from amqp_broker.broker.routing.route import Route
 from amqp_broker.session.channel.channel import Channel
 from amqp_broker.session.methods import basic_publish
+from compat.duel.unmended import Plant
 
 
 def a_first_message_arrives_behind_dead_letters(patch: pytest.MonkeyPatch) -> None:
@@ -56,4 +58,27 @@ def a_first_message_arrives_behind_dead_letters(patch: pytest.MonkeyPatch) -> No
     patch.setattr(basic_publish, "_resolve", resolve_without_short_cuts)
 
 
-RACES = {function.__name__: function for function in (a_first_message_arrives_behind_dead_letters,)}
+def older_deaths_are_reversed(patch: pytest.MonkeyPatch) -> None:
+    """Have each death reverse the order of the older ones, as in RabbitMQ 3.10.
+
+    It then finds a rejection where in order a later death comes first, so that a message goes round a cycle.
+    """
+    with_death = dead_letter.with_death
+
+    def reverse(deaths: list[dict[str, Any]], death: dict[str, Any]) -> list[dict[str, Any]]:
+        newest, *others = with_death(deaths, death)
+        return [newest, *reversed(others)]
+
+    patch.setattr(dead_letter, "with_death", reverse)
+
+
+# The functions, each with the profiles of which the oracle behaves so; an empty tuple stands for all.
+QUIRKS: dict[Plant, tuple[str, ...]] = {
+    a_first_message_arrives_behind_dead_letters: (),
+    older_deaths_are_reversed: ("3.13",),
+}
+
+
+def quirks_of(profile: str) -> dict[str, Plant]:
+    """Return the functions for a profile of amqp-broker, by name."""
+    return {quirk.__name__: quirk for quirk, profiles in QUIRKS.items() if not profiles or profile in profiles}
