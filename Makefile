@@ -30,7 +30,7 @@ OF_THIRD = $(if $(THIRD),--third $(THIRD))
 COMPILED := .cache/compiled
 PYTEST = $(PY) -m pytest --numprocesses $(WORKERS) --dist loadscope $(if $(SEED),--shuffle $(SEED))
 
-.PHONY: help install run test-core compiled test-compiled test verify check linters coverage record bench compat fuzz mutants torture soak release clean
+.PHONY: help install run test-core compiled test-compiled test verify system check linters coverage record bench compat fuzz mutants torture soak release clean
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -78,13 +78,17 @@ test: $(VENV)/.dev ## Run the tests that need neither root nor RabbitMQ (WORKERS
 	@.ci/tools python
 	HYPOTHESIS_PROFILE=quick $(PYTEST) -m "not verify" -rs --ignore=tests/tidy $(if $(REST),$(CORE:%=--ignore=%)) $(ARGS)
 
-verify: $(VENV)/.bench $(VENV)/.package $(VENV)/.fuzz ## Run all other tests: RabbitMQ itself, browser, every client, all of Spark, kill -9, soak (THIRD=0: a third of them)
-	@.ci/tools python system
-	@$(PY) -m compat.oracles || [ -z "$$CI" ] || exit 69
+verify: system $(VENV)/.verify ## Run all other tests: RabbitMQ itself, browser, every client, all of Spark, kill -9, soak (THIRD=0: a third of them)
+	@.ci/tools python
 	$(PYTEST) -m verify -rs $(OF_THIRD) $(ARGS)
 	$(PYTEST) tests/properties $(OF_THIRD)
 	$(PY) -m compat.matrix $(OF_THIRD)
 	@$(PY) -m compat.oracles >/dev/null
+
+# A target of its own: with -j, Debian's packages are installed while other tests run. It needs nothing of .venv.
+system: | $(VENV)/bin/python
+	@.ci/tools system
+	@$(PY) -m compat.oracles || [ -z "$$CI" ] || exit 69
 
 coverage: WORKERS = 2
 coverage: $(VENV)/.dev ## Run the tests of the core, measure their branch coverage, and fail if it has fallen
@@ -125,6 +129,11 @@ $(VENV)/.fuzz: pyproject.toml constraints.txt | $(VENV)/.dev
 $(VENV)/.package: pyproject.toml constraints.txt | $(VENV)/.dev
 	$(PY) -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt -e '.[package]'
 	@touch $@
+
+# The three at once: pip takes as long for one.
+$(VENV)/.verify: pyproject.toml constraints.txt | $(VENV)/.dev
+	$(PY) -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt -e '.[bench,fuzz,package]'
+	@touch $(VENV)/.bench $(VENV)/.fuzz $(VENV)/.package $@
 
 bench: $(VENV)/.bench ## Compare speed with RabbitMQ, side by side (ARGS="--quick" for a short run)
 	@.ci/tools system

@@ -83,9 +83,17 @@ SPARK = ("tests/pyspark_amqp/", "tests/pipeline/", "tests/docs/test_examples.py"
 # one that is slow because other programs use the machine.
 LONG_TIMEOUT_S = 900
 # Files that take many minutes and whose tests share nothing expensive: each test is a unit.
-APART = ("compat/oracle/", "tests/docs/test_pages.py", "tests/simulation/")
+APART = ("compat/oracle/", "tests/docs/test_pages.py", "tests/fuzzing/test_guided.py", "tests/simulation/")
 # Tests that start first, in this order, because they take longest.
-LONG = (*SPARK, "tests/page/", "compat/oracle/test_records.py", "compat/oracle/", "tests/docs/test_pages.py", "compat/")
+LONG = (
+    *SPARK,
+    "tests/container/",
+    "tests/page/",
+    "compat/oracle/test_records.py",
+    "compat/oracle/",
+    "tests/docs/test_pages.py",
+    "compat/",
+)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
