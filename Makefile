@@ -30,7 +30,7 @@ OF_THIRD = $(if $(THIRD),--third $(THIRD))
 COMPILED := .cache/compiled
 PYTEST = $(PY) -m pytest --numprocesses $(WORKERS) --dist loadscope $(if $(SEED),--shuffle $(SEED))
 
-.PHONY: help install run test-core compiled test-compiled test verify system check linters coverage record bench compat fuzz mutants torture soak release clean
+.PHONY: help install run test-core compiled test-compiled test verify system tools clients check linters coverage record bench compat fuzz mutants torture soak release clean
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -74,18 +74,23 @@ test-compiled: $(COMPILED)/.built ## Run the tests of the core, the simulation, 
 	AMQP_BROKER_COMPILED=1 HYPOTHESIS_PROFILE=quick $(PYTEST) -o pythonpath="$(COMPILED) ." \
 		-m "not verify and not interpreted" -rs $(CORE) tests/simulation tests/management tests/server $(ARGS)
 
-test: $(VENV)/.dev ## Run the tests that need neither root nor RabbitMQ (WORKERS=0: one process; SEED=1: random order; REST=1: without the core)
-	@.ci/tools python
+test: tools ## Run the tests that need neither root nor RabbitMQ (WORKERS=0: one process; SEED=1: random order; REST=1: without the core)
 	HYPOTHESIS_PROFILE=quick $(PYTEST) -m "not verify" -rs --ignore=tests/tidy $(if $(REST),$(CORE:%=--ignore=%)) $(ARGS)
 
-verify: system $(VENV)/.verify ## Run all other tests: RabbitMQ itself, browser, every client, all of Spark, kill -9, soak (THIRD=0: a third of them)
-	@.ci/tools python
+verify: system tools $(VENV)/.verify ## Run all other tests: RabbitMQ itself, browser, every client, all of Spark, kill -9, soak (THIRD=0: a third of them)
 	$(PYTEST) -m verify -rs $(OF_THIRD) $(ARGS)
 	$(PYTEST) tests/properties $(OF_THIRD)
 	$(PY) -m compat.matrix $(OF_THIRD)
 	@$(PY) -m compat.oracles >/dev/null
 
-# A target of its own: with -j, Debian's packages are installed while other tests run. It needs nothing of .venv.
+tools: $(VENV)/.dev
+	@.ci/tools python
+
+# Targets of their own: with -j, Debian's packages are installed, and the clients of the matrix built, while tests run.
+clients: system tools
+	$(PY) -m compat.matrix --install $(OF_THIRD)
+
+# It needs nothing of .venv.
 system: | $(VENV)/bin/python
 	@.ci/tools system
 	@$(PY) -m compat.oracles || [ -z "$$CI" ] || exit 69
@@ -139,8 +144,8 @@ bench: $(VENV)/.bench ## Compare speed with RabbitMQ, side by side (ARGS="--quic
 	@.ci/tools system
 	$(PY) -m bench $(ARGS)
 
-compat: $(VENV)/.dev ## Play the scenarios of compat/README.md with every client (CLIENT=go, BROKER=rabbitmq or both)
-	@.ci/tools python system
+compat: tools ## Play the scenarios of compat/README.md with every client (CLIENT=go, BROKER=rabbitmq or both)
+	@.ci/tools system
 	$(PY) -m compat.matrix $(CLIENT)
 
 fuzz: $(VENV)/.fuzz ## Feed mutated bytes to sessions (ARGS="--seconds 60"), or fuzz a target (ARGS="--target http --executions 10000")

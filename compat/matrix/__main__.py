@@ -1,4 +1,7 @@
-"""`python -m compat.matrix [CLIENT ...]`: play the scenarios, write the table, report differences from RabbitMQ."""
+"""`python -m compat.matrix [CLIENT ...]`: play the scenarios, write the table, report differences from RabbitMQ.
+
+With `--install`, it only installs the clients.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +14,10 @@ from pathlib import Path
 
 from compat.matrix import results as kept
 from compat.matrix import table
+from compat.matrix.installing import install_all
 from compat.matrix.results import AMQP_BROKER, RABBITMQ, ClientResults
 from compat.matrix.rows import COMPAT, Client, chosen, clients, third
-from compat.matrix.running import run
+from compat.matrix.running import report, run
 from compat.matrix.scenarios import SCENARIOS
 from compat.matrix.stage import Stages
 from compat.turns import turn_of_today
@@ -35,6 +39,9 @@ def main(arguments: Sequence[str]) -> int:
         return 2
     if options.third is not None:
         players = third(players, options.third, turn_of_today())
+    if options.install:
+        install_all(players, CACHE, report)
+        return 0
     scenarios = [scenario for scenario in SCENARIOS if not options.only or scenario in options.only]
     results = kept.load(RESULTS)
     # Rows that are no longer declared are dropped.
@@ -56,6 +63,7 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("client", nargs="*", help="a client's name, language or folder; all if none is given")
     parser.add_argument("--broker", choices=BROKERS, default=os.environ.get("BROKER") or "amqp-broker")
     parser.add_argument("--only", action="append", choices=list(SCENARIOS), help="play this scenario alone")
+    parser.add_argument("--install", action="store_true", help="only install the clients")
     parser.add_argument("--third", type=int, choices=range(3), help="play a third of these clients: some languages")
     return parser.parse_args(arguments)
 

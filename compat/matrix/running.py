@@ -33,13 +33,12 @@ def run(
     plays: list[Future[None]] = []
 
     def ready(installed: Installed) -> None:
-        row, known = installed.client.row, results[installed.client.row.name]
+        known = results[installed.client.row.name]
         known.absent = installed.absent
+        report(installed)
         if installed.absent:
             known.outcomes = {}
-            _say(f"{row.name}: not installed: {installed.absent}")
             return
-        _say(f"{row.name} {row.version}: installed in {installed.took_s:.1f} s")
         plays.append(players.submit(_play_at_each, installed, brokers, scenarios, known, stages))
 
     try:
@@ -48,6 +47,15 @@ def run(
             done.result()
     finally:
         players.shutdown(cancel_futures=True)
+
+
+def report(installed: Installed) -> None:
+    """Print the time that the build of a client took, or the reason why it is not available."""
+    row = installed.client.row
+    if installed.absent:
+        _say(f"{row.name}: not installed: {installed.absent}")
+    else:
+        _say(f"{row.name} {row.version}: installed in {installed.took_s:.1f} s")
 
 
 def _play_at_each(
