@@ -21,7 +21,7 @@ TIMEOUT_S = 900.0
 # Folders that are built at once; most builds use more than one processor.
 BUILDERS = 2
 # Clients that play meanwhile, and tests, have timeouts; builds have none.
-BEHIND = ("nice", "-n", "10")
+BEHIND = ("nice", "-n", "19")
 
 # Programs that run one at a time: some package managers, for example Maven, have caches that are not safe for
 # concurrent use.

@@ -216,6 +216,7 @@ def test_a_static_shovel_moves_what_its_queue_has_at_each_start() -> None:
         here.until(lambda server: next(iter(server.shovels)).reason == "autodelete")
         for _ in range(3):
             client.publish("boats", b"m")
+        client.sync()
         here.live_through(200_000)
         here.until(lambda server: (depth(server, "boats"), depth(server, "tides")) == (0, 3))
         here.until(lambda server: next(iter(server.shovels)).reason == "autodelete")
@@ -227,6 +228,7 @@ def test_a_static_shovel_without_a_delay_ends_after_its_number_of_messages() -> 
         here.until(lambda server: next(iter(server.shovels)).state == "running")
         for _ in range(5):
             client.publish("boats", b"m")
+        client.sync()
         here.until(lambda server: next(iter(server.shovels)).reason == "autodelete")
         assert here.ask(lambda server: (depth(server, "boats"), depth(server, "tides"))) == (3, 2)
         assert here.ask(lambda server: [one.state for one in server.node.shovels()]) == ["terminated"]
