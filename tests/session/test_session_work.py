@@ -108,6 +108,19 @@ def test_others_are_served_between_publishes(make: Callable[[Peer], Messages]) -
     assert [body and int(body[1].body.rstrip(b".")) for body in bodies] == list(range(len(messages)))
 
 
+def test_a_turn_delivers_some_megabytes_of_a_read_to_many_queues() -> None:
+    """The octets of a read are those of each queue, and a socket that is not read takes them slowly."""
+    lab = Lab()
+    peer = lab.connect()
+    bind(peer, "amq.fanout", [""] * 100)
+    lab.drain()
+    queue = lab.vhost.queues["q0"]
+    peer.send_bytes(b"".join(publish_bytes("", exchange="amq.fanout", message=bytes(20_000)) for _ in range(13)))
+    assert 0 < queue.ready_count * 100 * 20_000 < 16_000_000
+    lab.drain()
+    assert queue.ready_count == 13
+
+
 ROLLBACKS = [Basic.Ack(0, multiple=True), Tx.Rollback()]
 RETURNS = [Basic.Nack(0, multiple=True, requeue=True), Basic.Qos()]
 

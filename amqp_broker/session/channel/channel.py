@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from amqp_broker.session.methods.transactions import Transaction
     from amqp_broker.session.session import Session
 
-# Octets of a delivery that count as another one.
-DELIVERED_BYTES: Final = 4096
+# Octets of a delivery that count as another one. A turn writes 8 MB: 30 ms, where clients read nothing.
+DELIVERED_BYTES: Final = 512
 
 
 class Channel(ClientChannel):
