@@ -37,6 +37,8 @@ POLL_S: Final = 0.1
 PATIENCE_S: Final = 60.0
 CHANNEL: Final = 1
 ROUTES: Final = 1000
+READERS: Final = 200
+LARGE_BYTES: Final = 20_000
 UNACKED: Final = 20_000
 MANY: Final = 200_000
 CHAIN: Final = 1000
@@ -56,6 +58,9 @@ class RawClient:
     """A connection with one channel, which costs little itself."""
 
     def __init__(self, broker: BrokerProcess) -> None:
+        self.broker = broker
+        # Connections that stay open with this one.
+        self.companions: list[RawClient] = []
         self.socket = socket.create_connection((broker.host, broker.port))
         self.socket.settimeout(PATIENCE_S)
         self._read = b""
@@ -126,12 +131,12 @@ class Attack(NamedTuple):
     limit: int | None = None
 
 
-def published(exchange: str, key: str, expiration: str | None = None) -> bytes:
-    """Return the frames of a message of eight octets."""
+def published(exchange: str, key: str, expiration: str | None = None, content: bytes = b"8 octets") -> bytes:
+    """Return the frames of a message."""
     parts = (
         commands.Basic.Publish(exchange=exchange, routing_key=key),
-        header.ContentHeader(body_size=8, properties=commands.Basic.Properties(expiration=expiration)),
-        body.ContentBody(b"8 octets"),
+        header.ContentHeader(body_size=len(content), properties=commands.Basic.Properties(expiration=expiration)),
+        body.ContentBody(content),
     )
     return b"".join(frame.marshal(part, CHANNEL) for part in parts)
 
@@ -146,6 +151,20 @@ def bind_queues(helper: RawClient, attacker: RawClient) -> None:
             commands.Queue.Bind(queue=name, exchange="attacked", nowait=True),
             commands.Basic.Consume(queue=name, consumer_tag=name, no_ack=True, nowait=True),
         )
+
+
+def bind_idle_readers(helper: RawClient, attacker: RawClient) -> None:
+    """Bind queues to a fanout exchange, each with a consumer on a connection that reads nothing."""
+    helper.do(commands.Exchange.Declare(exchange="attacked", exchange_type="fanout", nowait=True))
+    for number in range(READERS):
+        name = f"q{number}"
+        reader = RawClient(helper.broker)
+        reader.do(
+            commands.Queue.Declare(queue=name, exclusive=True, nowait=True),
+            commands.Queue.Bind(queue=name, exchange="attacked", nowait=True),
+            commands.Basic.Consume(queue=name, consumer_tag=name, no_ack=True, nowait=True),
+        )
+        helper.companions.append(reader)
 
 
 def bind_patterns(helper: RawClient, attacker: RawClient) -> None:
@@ -242,6 +261,12 @@ ATTACKS: Final = (
         f"4 000 messages of 8 B to {ROUTES} queues with consumers, in 200 KB",
         bind_queues,
         lambda: published("attacked", "") * 4000,
+    ),
+    Attack(
+        "readers",
+        f"500 messages of 20 KB to {READERS} queues, whose consumers read nothing",
+        bind_idle_readers,
+        lambda: b"".join(published("attacked", "", content=random.randbytes(LARGE_BYTES)) for _ in range(500)),
     ),
     Attack(
         "keys",

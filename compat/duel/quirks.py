@@ -79,6 +79,6 @@ QUIRKS: dict[Plant, tuple[str, ...]] = {
 }
 
 
-def quirks_of(profile: str) -> dict[str, Plant]:
-    """Return the functions for a profile of amqp-broker, by name."""
-    return {quirk.__name__: quirk for quirk, profiles in QUIRKS.items() if not profiles or profile in profiles}
+def quirks_of(profile: str) -> list[str]:
+    """Return the names of the functions for a profile of amqp-broker."""
+    return [quirk.__name__ for quirk, profiles in QUIRKS.items() if not profiles or profile in profiles]

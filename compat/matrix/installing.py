@@ -20,7 +20,7 @@ APT = str(COMPAT.parent / ".ci" / "apt")
 TIMEOUT_S = 900.0
 # Folders that are built at once; most builds use more than one processor.
 BUILDERS = 2
-# Clients that play meanwhile, and tests, have timeouts; builds have none.
+# Clients that play meanwhile, and tests, have shorter timeouts.
 BEHIND = ("nice", "-n", "19")
 
 # Programs that run one at a time: some package managers, for example Maven, have caches that are not safe for

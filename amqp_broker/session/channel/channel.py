@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from amqp_broker.session.methods.transactions import Transaction
     from amqp_broker.session.session import Session
 
-# Octets of a delivery that count as another one. A turn writes 8 MB: 30 ms, where clients read nothing.
+# Octets of a delivery that count as another one. Beyond 8 MB, others are served.
 DELIVERED_BYTES: Final = 512
 
 

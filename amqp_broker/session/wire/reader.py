@@ -257,9 +257,6 @@ class FrameReader:
                     sorter = traits.sorter
                     channel.publish(route, content if sorter is None else sorter.sort(content), traits)
                     is_narrow = route.is_narrow
-                    if not is_narrow and session.is_working:
-                        self._needed_bytes = HELD_BYTES
-                        return at
                     step = tail - start
                     if (
                         step == last_step
@@ -278,6 +275,9 @@ class FrameReader:
                             at += step
                             content = data[at - content_bytes : at]
                             channel.publish(route, content if sorter is None else sorter.sort(content), traits)
+                    if not is_narrow and session.is_working:
+                        self._needed_bytes = HELD_BYTES
+                        return at
                     last_step = step
                 else:
                     self._needed_bytes = FRAME_OVERHEAD
