@@ -1,7 +1,8 @@
 """Writing of rows: a task succeeds only after the broker has confirmed each of its rows.
 
 Messages of a failed task remain published, so each row is written at least once. With `messageId=auto`, a row that a
-retry or restart writes again has the same id, as long as its partition has the same rows in the same order.
+retry or restart writes again has the same id, as long as its partition has the same rows in the same order. Different
+rows never have the same id, whatever their order.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
+from zlib import crc32
 
 import pyarrow as pa
 from pika import spec
@@ -124,7 +126,7 @@ class Sink(Shipped):
             while batch is not None:
                 for values in self._rows(batch):
                     if prefix is not None and values.get("message_id") is None:
-                        values["message_id"] = f"{prefix}{row}"
+                        values["message_id"] = f"{prefix}{row}-{checksum(values):08x}"
                     publisher.publish(values)
                     row += 1
                 batch = next(iterator, None)
@@ -138,7 +140,7 @@ class Sink(Shipped):
         assert context is not None
         query = context.getLocalProperty("sql.streaming.queryId")
         batch_id = context.getLocalProperty("streaming.sql.batchId")
-        run = f"{query}-{batch_id}" if query and batch_id else self.run
+        run = f"{query}-{batch_id}-{_write_number(context)}" if query and batch_id else self.run
         return f"{run}-{context.partitionId()}-"
 
     def _rows(self, batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:
@@ -155,6 +157,26 @@ class Sink(Shipped):
                 columns.append(array.to_pylist())
         for values in zip(*columns, strict=True):
             yield dict(zip(self.columns, values, strict=True))
+
+
+def _write_number(context: TaskContext) -> int:
+    """Return the number of a write among what `foreachBatch` executes for its batch; 0 is the query's own."""
+    execution = context.getLocalProperty("spark.sql.execution.id")
+    of_batch = context.getLocalProperty("spark.sql.execution.root.id")
+    return int(execution) - int(of_batch) if execution and of_batch else 0
+
+
+def checksum(values: dict[str, Any]) -> int:
+    """Return the CRC-32 of a row's values.
+
+    It tells rows apart that have the same place in two attempts, because their order or partition has changed.
+    """
+    crc = 0
+    for value in values.values():
+        octets = value if isinstance(value, bytes) else b"" if value is None else str(value).encode()
+        # The sum separates the values.
+        crc = crc32(octets, (crc + 1) & 0xFFFFFFFF)
+    return crc
 
 
 def _table(headers: list[tuple[str, Any]] | None, is_typed: bool) -> bytes | None:

@@ -89,6 +89,30 @@ def test_a_missing_confirm_is_an_error() -> None:
         at.connection.close()
 
 
+@pytest.mark.parametrize("body", [b"x", b"x" * 300_000])
+def test_an_alarm_is_waited_for_whatever_the_size_of_the_rows(body: bytes) -> None:
+    with EmbeddedBroker() as broker:
+        at = At("amqp_broker", broker.url)
+        queue = at.queue()
+        broker.faults.add("block", on="publish", duration_ms=700, times=1)
+        # The broker blocks after the first row.
+        publish(options_of(at, routingKey=queue, confirmTimeoutMs=100, maxInFlight=1), [{"body": body}] * 3)
+        assert [len(found) for _, found in at.taken(queue)] == [len(body)] * 3
+        at.connection.close()
+
+
+def test_an_alarm_that_does_not_end_is_an_error_after_the_time_for_a_broker_that_is_away() -> None:
+    with EmbeddedBroker() as broker:
+        at = At("amqp_broker", broker.url)
+        queue = at.queue()
+        broker.faults.add("block", on="publish", times=1)
+        options = options_of(at, routingKey=queue, confirmTimeoutMs=100, maxInFlight=1, reconnectTimeout="1s")
+        with pytest.raises(ConnectionLost, match=r"has blocked publishers .* \(reconnectTimeout of 1 s is over\)"):
+            publish(options, [{"body": b"x"}] * 2)
+        broker.faults.clear()
+        at.connection.close()
+
+
 def test_a_lost_connection_is_an_error() -> None:
     with EmbeddedBroker() as broker:
         given = {"url": broker.url, "routingKey": "q", "mandatory": "false", "reconnectTimeout": "0"}

@@ -13,7 +13,7 @@ from pyspark.sql.types import DataType, MapType, StringType, StructType
 
 from pyspark_amqp.errors import ConnectionLost, OptionError
 from pyspark_amqp.format_options import read_sink
-from pyspark_amqp.sink import BatchSink, Written, check_columns
+from pyspark_amqp.sink import BatchSink, Written, check_columns, checksum
 from tests.pyspark_amqp.conftest import At
 
 KINDS: dict[str, str | DataType] = {"int": "integer", "map<string,string>": MapType(StringType(), StringType())}
@@ -135,6 +135,53 @@ def test_each_row_is_published_with_a_unique_id(spark: SparkSession, broker: At)
     found = broker.taken(queue)
     assert sorted(int(body) for _, body in found) == list(range(1000))
     assert len({properties.message_id for properties, _ in found}) == 1000
+
+
+def test_rows_at_the_same_place_have_different_checksums() -> None:
+    rows: list[dict[str, object]] = [
+        {"body": b"1", "routing_key": "q", "priority": None},
+        {"body": b"2", "routing_key": "q", "priority": None},
+        {"body": b"1", "routing_key": "r", "priority": None},
+        {"body": b"1", "routing_key": "q", "priority": 1},
+        {"body": b"1q", "routing_key": "", "priority": None},
+    ]
+    assert len({checksum(row) for row in rows}) == len(rows)
+    assert checksum(rows[0]) == checksum(dict(rows[0]))
+    assert checksum({"body": "ä"}) == checksum({"body": "ä".encode()})
+
+
+def test_writes_in_one_batch_have_ids_of_their_own_and_the_same_ones_when_it_is_repeated(
+    spark: SparkSession, amqp_broker: At, tmp_path: Path
+) -> None:
+    source, target = amqp_broker.stream(), amqp_broker.queue()
+    amqp_broker.publish(source, [b"a", b"b", b"c"])
+    fails = True
+
+    def write_twice(rows: DataFrame, _: int) -> None:
+        for _ in range(2):
+            writer = rows.select("body").write.format("amqp").options(url=amqp_broker.url, routingKey=target)
+            writer.mode("append").save()
+        if fails:
+            raise ValueError("after both writes")
+
+    def run(partitions: int) -> None:
+        stream = spark.readStream.format("amqp").options(url=amqp_broker.url, queue=source, queueType="stream")
+        rows = stream.options(startingOffsets="earliest", minPartitions=partitions).load()
+        query = rows.writeStream.foreachBatch(write_twice).option("checkpointLocation", str(tmp_path))
+        query.trigger(availableNow=True).start().awaitTermination(60)
+
+    with pytest.raises(PySparkException, match="after both writes"):
+        run(1)
+    first = {properties.message_id for properties, _ in amqp_broker.taken(target)}
+    assert len(first) == 6
+    with pytest.raises(PySparkException, match="after both writes"):
+        run(1)
+    assert {properties.message_id for properties, _ in amqp_broker.taken(target)} == first
+    # Rows in other partitions have other ids, and none has the id of another row.
+    fails = False
+    run(3)
+    ids = {properties.message_id for properties, _ in amqp_broker.taken(target)}
+    assert len(ids) == 6
 
 
 def test_a_task_fails_with_the_brokers_error(spark: SparkSession, amqp_broker: At) -> None:
