@@ -11,6 +11,7 @@ import os
 import random
 import sys
 from collections.abc import Generator
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,6 +29,8 @@ VERIFY = (
     # Linux's namespaces, and root.
     "tests/container/test_dockerfile.py",
     "tests/container/test_image.py",
+    "tests/container/test_monitoring.py",
+    "tests/container/test_testcontainers.py",
     # Packages from the index.
     "tests/package/",
     # Clones, each with a make of its own.
@@ -58,9 +61,10 @@ VERIFY = (
     "tests/torture/test_full_disk.py",
     "tests/torture/test_torture.py",
 )
-# Files whose tests use thousands of messages for each type of queue, or the like. Coverage is measured in the first
-# case of each test: the others would take half of the time.
+# Files whose tests use thousands of messages for each type of queue, or have hundreds of cases. Coverage is measured in
+# the first case of each test: the others would take half of the time.
 MANY_MESSAGES = (
+    "tests/broker/lab/test_fault_injector_places.py",
     "tests/broker/queues/test_giving_up.py",
     "tests/broker/routing/test_dead_lettering.py",
     "tests/broker/routing/test_refused_letters.py",
@@ -68,6 +72,25 @@ MANY_MESSAGES = (
     "tests/session/channel/test_returning_portions.py",
     "tests/session/connection/test_ack_timeouts.py",
     "tests/session/methods/test_transactions_portions.py",
+)
+# Files with tests that take long. A third of `make verify`, as in CI, runs a ninth of these tests, each on one of nine
+# days.
+NINTH = (
+    "compat/differential/test_conformance.py",
+    "compat/fixtures/",
+    "compat/oracle/test_profiles.py",
+    "compat/oracles/",
+    "tests/docs/test_examples.py",
+    "tests/docs/test_pages.py",
+    "tests/fuzzing/test_guided.py",
+    "tests/package/",
+    "tests/page/test_accessibility.py",
+    "tests/page/test_scripts.py",
+    "tests/pyspark_amqp/test_reconnecting.py",
+    "tests/simulation/test_planted_bugs.py",
+    "tests/soak/",
+    "tests/store/test_checkpoint.py",
+    "tests/torture/test_power_cuts.py",
 )
 # Tests that a third of `make verify`, as in CI, leaves out: Kubernetes is built from its sources for four minutes.
 WHOLE_ONLY = ("tests/pyspark_amqp/test_shipping_kubernetes.py",)
@@ -172,6 +195,21 @@ def is_in_third(item: pytest.Item, number: int, third: int) -> bool:
     return third_of(number) == third and is_its_turn and not item.nodeid.startswith(WHOLE_ONLY)
 
 
+def is_in_ninth(number: int, third: int) -> bool:
+    """Return whether a third of today runs a long test, by its number among the long ones."""
+    return number % 9 == third + 3 * (turn_of_today() % 3)
+
+
+def of_third(items: list[pytest.Item], third: int) -> list[pytest.Item]:
+    """Return the tests that a third of today runs."""
+    numbers = count()
+    return [
+        item
+        for number, item in enumerate(items)
+        if (is_in_ninth(next(numbers), third) if item.nodeid.startswith(NINTH) else is_in_third(item, number, third))
+    ]
+
+
 @pytest.fixture(scope="session")
 def turn(pytestconfig: pytest.Config) -> int | None:
     """Provide the turn of a run of a third of the tests; None if all run."""
@@ -185,9 +223,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     result = yield
     third = config.getoption("third")
     if third is not None:
-        left_out = [item for number, item in enumerate(items) if not is_in_third(item, number, third)]
-        items[:] = [item for number, item in enumerate(items) if is_in_third(item, number, third)]
-        config.hook.pytest_deselected(items=left_out)
+        chosen = of_third(items, third)
+        selected = set(chosen)
+        config.hook.pytest_deselected(items=[item for item in items if item not in selected])
+        items[:] = chosen
     seed = config.getoption("shuffle")
     if seed is not None:
         shuffle(items, seed)

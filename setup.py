@@ -68,6 +68,7 @@ LEFT_OUT = {
     "broker/routing/dead_lettering": "what it calls is not compiled",
     "broker/routing/refused_letters": "few messages pass it",
     "broker/queues/dead_letter_reasons": "it has constants alone",
+    "broker/queues/leaving_reasons": "it has constants alone",
     "broker/queues/arguments": "it runs once for a declaration",
     "broker/queues/ownership": "it runs once for a declaration",
     "broker/queues/queue_settings": "it runs once for a declaration",

@@ -178,6 +178,9 @@ class IdleConnection(ClientConnection[Any]):
     def force_close(self, explanation: str, now: int) -> None:
         pass
 
+    def can_show(self, rule: Rule) -> bool:
+        return True
+
     def apply_fault(self, rule: Rule, channel: int | None = None) -> None:
         pass
 

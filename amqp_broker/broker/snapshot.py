@@ -148,7 +148,7 @@ class FrozenVHost:
         delayed = vhost.broker.faults.delayed
         self._queues: dict[Queue, FrozenQueue] = {}
         for queue in queues:
-            held = [(position, one.message) for position, one in delayed.get(queue, {}).items()]
+            held = [(position, one.handover.message) for position, one in delayed.get(queue, {}).items()]
             if isinstance(queue, QuorumQueue):
                 self._queues[queue] = FrozenQuorumQueue(queue, held, journal)
             else:

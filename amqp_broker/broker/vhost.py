@@ -73,6 +73,8 @@ class VHost:
         self.is_partial = False
         # Set while messages are traced or observed.
         self.trace: MessageTrace | None = None
+        # Grows whenever messages may take other ways.
+        self.topology_version = 0
         self.tracing = Tracing(self)
         self.default_exchange = DirectExchange(name, "")
         self.exchanges: dict[str, Exchange] = {"": self.default_exchange}
@@ -153,6 +155,7 @@ class VHost:
 
     def topology_changed(self) -> None:
         """Discard cached routes and dead forms, which may no longer hold."""
+        self.topology_version += 1
         self.route_cache.clear()
         self.dead_forms.clear()
         if self.counts.pending_routes:
@@ -348,6 +351,9 @@ class VHost:
         binding = Binding(source, destination, routing_key, arguments_)
         source.check(binding)
         if binding.key not in source.bindings:
+            if source.had_no_subscribers and not source.bindings:
+                source.had_no_subscribers = False
+                self.broker.advice.on_first_binding(self, source)
             source.add(binding)
             destination.incoming[binding] = None
             self.topology_changed()

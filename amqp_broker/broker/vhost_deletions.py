@@ -15,6 +15,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from amqp_broker.broker import journal_entries
+from amqp_broker.broker.queues.leaving_reasons import QUEUE_DELETED
 from amqp_broker.broker.queues.statistics import NO_MESSAGES
 from amqp_broker.broker.scheduling.portions import Steps, finished
 
@@ -141,6 +142,10 @@ class _Deletion:
             queue.owner.exclusive_queues.discard(queue)
         vhost.topology_changed()
         queue.release()
+        if vhost.trace is not None:
+            for message in vhost.trace.take_unacked(queue):
+                vhost.trace.given_up(queue, message, QUEUE_DELETED)
+                yield
         yield from self._unbinding(queue.incoming)
         if before_cancels is not None:
             before_cancels()

@@ -19,6 +19,7 @@ from amqp_broker.compare.name_pairs import NamePairs
 
 if TYPE_CHECKING:
     from amqp_broker.compare.channel_pair import ChannelPair
+    from amqp_broker.compare.connection_pair import ConnectionPair
 
 
 ACK: Final = "basic.ack"
@@ -178,6 +179,35 @@ class Deliveries:
 
     # Missing deliveries
 
+    def is_unequal(self, connection: ConnectionPair, since: int, until: int) -> bool:
+        """Return whether only one broker has delivered a message to a connection, after `since` and up to `until`."""
+        return (connection.ahead_count > 0 or connection.behind_count > 0) and any(
+            since < one.at_ms <= until and one.place.connection is connection
+            for copies in self._copies.values()
+            if not copies.was_redelivered
+            for one in (*copies.upstreams, *copies.local)
+        )
+
+    def report_unequal(self, connection: ConnectionPair, until: int, *, with_surplus: bool) -> None:
+        """Report messages that only one broker has delivered to a connection up to `until`.
+
+        `with_surplus` includes those of the local broker. Where the brokers gave the connection different messages of a
+        queue, these are none.
+        """
+        behind = {copies.key[:2] for copies in self._copies.values() if copies.upstreams}
+        for copies in [one for one in self._copies.values() if not one.was_redelivered]:
+            for handed in _given(copies.upstreams, connection, until):
+                copies.upstreams.remove(handed)
+                handed.place.on_behind(-1)
+                copies.is_reported = True
+                _tell(handed, self._first_of_local(copies) if copies.local else None)
+            for handed in _given(copies.local, connection, until) if with_surplus else ():
+                if copies.key[:2] not in behind:
+                    copies.local.remove(handed)
+                    handed.place.on_ahead(-1)
+                    _tell(None, handed)
+            self.forget_if_done(copies)
+
     def tick(self, now: int, patience_ms: int) -> None:
         """Report messages that only one broker has delivered for `patience_ms`."""
         since = now - patience_ms
@@ -208,6 +238,11 @@ class Deliveries:
         handed = copies.local.pop(0)
         handed.place.on_ahead(-1)
         return handed
+
+
+def _given(handed: list[Handed], connection: ConnectionPair, until: int) -> list[Handed]:
+    """Return the deliveries to a connection up to `until`."""
+    return [one for one in handed if one.place.connection is connection and one.at_ms <= until]
 
 
 def _tell(upstream: Handed | None, local: Handed | None) -> None:

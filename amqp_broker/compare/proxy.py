@@ -7,24 +7,23 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from amqp_broker.broker.admin.access import Permission, User
 from amqp_broker.compare.connection_pair import PATIENCE_MS, ComparisonState, ConnectionPair
 from amqp_broker.compare.difference_report import DifferenceReport
 from amqp_broker.compare.follower import Follower
+from amqp_broker.compare.leaving import Leaving
 from amqp_broker.compare.upstream import secured
 from amqp_broker.server.server import Server
 from amqp_broker.shovel.shovel_definition import Uri
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 READ_BYTES: Final = 64 * 1024
 WRITE_BUFFER_BYTES_HIGH: Final = 256 * 1024
 CONNECT_TIMEOUT_S: Final = 30.0
 TICK_S: Final = 0.5
-CATCH_UP_S: Final = 2.0
+# Time between two looks at what the brokers have delivered, while a client waits to leave.
+LOOK_S: Final = 0.02
 
 
 class Proxy:
@@ -52,6 +51,7 @@ class Proxy:
     async def stop(self) -> None:
         """Close all connections, and report the answers that are still missing."""
         self._listener.close()
+        await asyncio.gather(*[link.settle_up() for link in self.links.values()])
         if self._ticker is not None:
             self._ticker.cancel()
         for task in list(self._tasks):
@@ -165,32 +165,45 @@ class Link:
         self.upstream = upstream
         self.connection = ConnectionPair(proxy.state, proxy, number)
         self.follower = Follower(proxy.server, self.connection, proxy.pump_soon)
+        self.leaving = Leaving()
+        # Deliveries up to this time have had the time to come from both brokers.
+        self._settled_until_ms = 0
+        self._is_upstream_gone = False
         for _, writer in (client, upstream):
             writer.transport.set_write_buffer_limits(WRITE_BUFFER_BYTES_HIGH)
 
     async def run(self) -> None:
         """Forward octets until the client or the upstream disconnects."""
         connection = self.connection
-        there = asyncio.create_task(self._carry(self.client[0], self.upstream[1], connection.from_client))
-        back = asyncio.create_task(self._carry(self.upstream[0], self.client[1], connection.from_upstream, True))
+        there = asyncio.create_task(self._carry_requests())
+        back = asyncio.create_task(self._carry_answers())
         try:
             done, _ = await asyncio.wait((there, back), return_when=asyncio.FIRST_COMPLETED)
+            if back not in done:
+                await self.settle_up()
             if back in done and there not in done and connection.is_open and not connection.close_seen:
                 self.proxy.report.note(f"connection {connection.number}: the upstream closed the socket without notice")
         finally:
             there.cancel()
             back.cancel()
             await asyncio.gather(there, back, return_exceptions=True)
-            await self._catch_up()
             self._finish()
 
-    async def _catch_up(self) -> None:
-        """Wait until the local broker has delivered the backlog that the upstream has already delivered."""
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(CATCH_UP_S):
-                while self.connection.behind_count > 0:
-                    self.proxy.pump()
-                    await asyncio.sleep(0.01)
+    async def settle_up(self) -> None:
+        """Wait until both brokers have delivered the same here. After PATIENCE_MS, report the differences."""
+        connection, deliveries, clock = self.connection, self.proxy.state.deliveries, self.proxy.server.clock
+        began_ms = clock.real_now()
+        while deliveries.is_unequal(connection, self._settled_until_ms, began_ms):
+            if clock.real_now() - began_ms >= PATIENCE_MS:
+                # The upstream may have delivered more than was read from it.
+                is_behind = connection.is_held_up or self._is_upstream_gone
+                deliveries.report_unequal(connection, began_ms, with_surplus=not is_behind)
+                self._settled_until_ms = began_ms
+                return
+            if self._is_upstream_gone and connection.behind_count <= 0:
+                return
+            await asyncio.sleep(LOOK_S)
+            self.proxy.pump()
 
     def _finish(self) -> None:
         self.proxy.pump()
@@ -199,24 +212,41 @@ class Link:
         self.proxy.pump()
         self.upstream[1].close()
 
-    async def _carry(
-        self,
-        reader: asyncio.StreamReader,
-        writer: asyncio.StreamWriter,
-        tell: Callable[[bytes, int], None],
-        is_back: bool = False,
-    ) -> None:
-        """Forward one direction and pass each read to `tell`; read no more until the writer has room."""
-        proxy = self.proxy
+    async def _carry_requests(self) -> None:
+        """Forward what the client sends; where it begins to leave, wait for deliveries first."""
         try:
-            while data := await reader.read(READ_BYTES):
-                writer.write(data)
-                tell(data, proxy.server.clock.real_now())
-                proxy.pump()
-                if is_back:
-                    self.connection.is_held_up = True
-                await writer.drain()
-                if is_back:
-                    self.connection.is_held_up = False
+            while data := await self.client[0].read(READ_BYTES):
+                start = 0
+                for place in self.leaving.places(data):
+                    await self._request(data[start:place])
+                    await self.settle_up()
+                    start = place
+                await self._request(data[start:])
         except OSError:
             return
+
+    async def _request(self, data: bytes) -> None:
+        if data:
+            writer = self.upstream[1]
+            writer.write(data)
+            self.connection.from_client(data, self.proxy.server.clock.real_now())
+            self.proxy.pump()
+            await writer.drain()
+
+    async def _carry_answers(self) -> None:
+        """Forward what the upstream sends; read no more until the client has room, and go on if it has gone."""
+        connection, proxy, writer = self.connection, self.proxy, self.client[1]
+        try:
+            while data := await self.upstream[0].read(READ_BYTES):
+                writer.write(data)
+                connection.from_upstream(data, proxy.server.clock.real_now())
+                proxy.pump()
+                connection.is_held_up = True
+                # The upstream may still deliver what the local broker has delivered.
+                with contextlib.suppress(OSError):
+                    await writer.drain()
+                connection.is_held_up = False
+        except OSError:
+            pass
+        finally:
+            self._is_upstream_gone = True

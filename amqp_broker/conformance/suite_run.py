@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from amqp_broker.conformance.judging import Judge, Judged, Verdict
 from amqp_broker.conformance.lab import STOPPED, Broker, Lab, Scenario, Step, play
 from amqp_broker.conformance.received import Stopped
-from amqp_broker.conformance.terms import SILENCE_S, Skipped, Terms
+from amqp_broker.conformance.terms import SILENCE_S, TOO_SLOW, Skipped, Terms
 
 # Scenarios that wait for seconds run beside the others.
 WORKERS, SLOW_WORKERS = 6, 40
@@ -75,14 +75,14 @@ class SuiteRun:
             self._clean_up()
 
     def _play(self, scenarios: Sequence[Scenario], workers: int, report: Callable[[Judged], None]) -> list[Judged]:
-        """Play scenarios side by side; report those that agree or are skipped, and return the others."""
+        """Play scenarios side by side; report those that agree or are skipped, and return those to play again."""
         quick, slow = ThreadPoolExecutor(workers), ThreadPoolExecutor(SLOW_WORKERS)
         differing = []
         try:
             futures = [(slow if one.is_slow else quick).submit(self._judged, one) for one in scenarios]
             for future in as_completed(futures):
                 judged = future.result()
-                if judged.verdict is Verdict.DIFFERS:
+                if judged.verdict is Verdict.DIFFERS or judged.reason == TOO_SLOW:
                     differing.append(judged)
                 else:
                     report(judged)

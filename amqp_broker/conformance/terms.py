@@ -26,6 +26,7 @@ METHOD_FEATURES: dict[Method, str] = {
 }
 REPLY_TO = "amq.rabbitmq.reply-to"
 DIRECT_REPLY_TO = "direct reply-to"
+TOO_SLOW = "the steps took longer than a time to live or a lease in this program"
 NO_API = "the URL of the HTTP API is not given"
 
 

@@ -6,7 +6,7 @@ Source: rabbit.erl (`log_broker_started`), rabbit_auth_backend_internal.erl, rab
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
 from amqp_broker.amqp.fields import printable
@@ -51,6 +51,11 @@ LISTENING: Final = {"management": "rabbitmq_management", "prometheus": "rabbitmq
 # Tools wait for these lines, too.
 READY: Final = "Ready to start client connection listeners"
 COMPLETED: Final = " completed with %d plugins."
+
+
+def config_files(files: Sequence[str]) -> str:
+    """Return RabbitMQ's lines about the files of its configuration, of which there is at least one."""
+    return "\n                : ".join([f" config file(s) : {files[0]}", *files[1:]])
 
 
 def plugins_of(setting: str, ports: Mapping[str, int]) -> list[str]:

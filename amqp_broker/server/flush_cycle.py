@@ -31,7 +31,7 @@ logger = logging.getLogger("amqp_broker.server")
 # Size of a read: large enough to outweigh its overhead, small enough not to delay other clients.
 READ_BYTES_MAX: Final = 256 * 1024
 # Octets of a socket that are read before others have their turn. uvloop reads a socket up to 32 times in a row.
-SHARE_BYTES: Final = 2 * READ_BYTES_MAX
+SHARE_BYTES: Final = READ_BYTES_MAX
 # Time that a publisher waits for a consumer's full socket to empty. A third of the system's buffers, some MB, has to be
 # read for that, so with less time a consumer of 50 MB/s would count as stuck.
 THROTTLE_S_MAX: Final = 0.1

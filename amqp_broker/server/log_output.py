@@ -234,8 +234,8 @@ def start(settings: Settings) -> None:
     # Without standard output sys.stdout is None, and its descriptor may be another file.
     if settings.log_console and sys.stdout is not None:
         _install(Writer(Stream(sys.stdout.fileno())), settings, level)
-    if settings.log_file:
-        file = File(Path(settings.log_dir, settings.log_file) if settings.log_dir else Path(settings.log_file))
+    if settings.log_path is not None:
+        file = File(settings.log_path)
         try:
             file.open()
         except OSError as error:

@@ -9,7 +9,7 @@ import socket
 import ssl
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from functools import cached_property
 from pathlib import Path
@@ -132,6 +132,9 @@ class ServerNode(Node):
     def data_folder(self) -> str:
         store = self.server.store
         return "" if store is None else str(store.environment.folder)
+
+    def config_files(self) -> Sequence[str]:
+        return self.server.config_files
 
     def flush(self) -> None:
         self.server.flush()

@@ -7,7 +7,7 @@ import contextlib
 import logging
 import os
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -63,6 +63,8 @@ class Server:
                 "AMQP would be served nowhere: there is no listener for TCP, and no certificate for TLS"
             )
         self.settings = settings
+        # The files that a shell has read the settings from.
+        self.config_files: Sequence[str] = ()
         self._static_shovels: Mapping[str, Definition] = {}
         if settings.static_shovels:
             from amqp_broker.server import static_shovels

@@ -9,9 +9,11 @@ from collections import deque
 from itertools import cycle
 from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
 
-from amqp_broker.amqp.errors import AMQPError
+from amqp_broker.amqp.connection_states import BLACK_HOLE
+from amqp_broker.amqp.errors import AMQPError, Disconnect
 from amqp_broker.amqp.message import Address, Message
 from amqp_broker.broker.admin.access import InternalUser
+from amqp_broker.broker.lab.connection_faults import BlackHoled
 from amqp_broker.server.link_tls import UNUSABLE, UnusableFiles, read_tls_context
 from amqp_broker.server.transport import stream_of
 from amqp_broker.session.methods.basic_publish import put
@@ -232,11 +234,17 @@ class LocalLink(Link[Shovel]):
         channel = self.session.channels.get(CHANNEL)
         if channel is None:
             raise Lost("the broker closed the channel")
+        if self.session.state is BLACK_HOLE:
+            return
         self._has_put = True
         try:
             put(channel, address, queue, message.content_for(CHANNEL, self.session.frame_max))
         except AMQPError as error:
             raise Lost(f"{error.code} {error.reply_text}") from None
+        except Disconnect as reason:
+            raise Lost(str(reason)) from None
+        except BlackHoled:
+            pass  # the connection swallows this message and all later ones
 
     def pause(self, is_paused: bool) -> None:
         self._is_paused = is_paused

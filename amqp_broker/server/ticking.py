@@ -12,11 +12,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from amqp_broker.broker.broker import Broker
     from amqp_broker.server.clock import Clock
+
+# Advances from this one on begin with a scan for advice, which is done as often while time passes by itself (ms).
+SCAN_MS: Final = 1000
 
 
 class Ticking:
@@ -92,6 +95,9 @@ class Ticking:
         clock.freeze()
         broker.now = clock.now()
         end_ms = broker.now + duration_ms
+        if duration_ms >= SCAN_MS:
+            # Habits are timed by the broker's clock, and what was so before the advance has lasted afterwards.
+            broker.advice.scan()
         for connection in broker.connections:
             connection.before_advance(broker.now)
         broker.advancing_to_ms = end_ms

@@ -40,6 +40,11 @@ class TlsError(Exception):
         self.exit_code = exit_code
 
 
+# Explanations of OpenSSL's reasons for peers that do not speak TLS; OpenSSL sends them no alert.
+HINTS: Final = {
+    "WRONG_VERSION_NUMBER": "the client may connect without TLS",
+    "HTTP_REQUEST": "the client connects without TLS",
+}
 # Of all listeners of the process.
 handshakes: Final = Handshakes()
 
@@ -47,7 +52,12 @@ handshakes: Final = Handshakes()
 class _Handshake(ssl.SSLObject):
     """A TLS connection that logs failed handshakes, since event loops do not, and bounds their number."""
 
+    _failure: ssl.SSLError | None = None
+
     def do_handshake(self) -> None:
+        if self._failure is not None:
+            handshakes.end(self)
+            raise self._failure
         if not handshakes.begin(self, asyncio.get_running_loop().time()):
             raise ssl.SSLError("too many handshakes are under way")
         try:
@@ -55,11 +65,17 @@ class _Handshake(ssl.SSLObject):
         except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
             raise
         except ssl.SSLError as error:
-            handshakes.end(self)
             reason = (error.reason or str(error)).lower().replace("_", " ")
-            verdict = getattr(error, "verify_message", "")
+            verdict = getattr(error, "verify_message", "") or HINTS.get(error.reason or "", "")
             logger.info("TLS handshake failed: %s", f"{reason}: {verdict}" if verdict else reason)
-            raise
+            if error.reason in HINTS:
+                handshakes.end(self)
+                raise
+            # OpenSSL's alert names the reason to the peer. Event loops write it only while a handshake goes on: this
+            # one fails when the peer, which closes its socket then, does so, or when its time is over. A traceback
+            # would refer to this object, which is to be freed at once.
+            self._failure = error.with_traceback(None)
+            raise ssl.SSLWantReadError from None
         handshakes.end(self)
 
 

@@ -31,6 +31,7 @@ from amqp_broker.amqp.errors import (
     ChannelError,
     ConnectionError_,
     ConnectionForced,
+    Disconnect,
     InternalError,
     LoginRefused,
     NegotiationFailed,
@@ -41,9 +42,11 @@ from amqp_broker.amqp.property_shapes import PropertyShapes
 from amqp_broker.broker.admin.access import User
 from amqp_broker.broker.broker import Broker
 from amqp_broker.broker.clients.client_connection import ClientConnection
-from amqp_broker.broker.lab.connection_faults import ConnectionFaults
+from amqp_broker.broker.durability.journal import JournalBroken
+from amqp_broker.broker.lab.connection_faults import BlackHoled, ConnectionFaults
 from amqp_broker.broker.lab.fault_rules import Rule
 from amqp_broker.broker.queues.consumer import Consumer
+from amqp_broker.broker.queues.leaving_reasons import CONNECTION_CLOSED
 from amqp_broker.broker.routing.route import Route
 from amqp_broker.broker.scheduling.portions import WORK_MAX, Steps
 from amqp_broker.broker.scheduling.timers import Timer
@@ -174,35 +177,34 @@ class Session(ClientConnection[Channel]):
 
     # Work in steps
 
-    def work(self, steps: Steps[None]) -> None:
-        """Do the steps of a method. If they take more than one portion, nothing is read until the last."""
+    def work(self, steps: Steps[None], method_id: int = 0, number: int = 0) -> None:
+        """Do the steps of a method of channel `number`. If they take more portions, nothing is read until the last."""
         # Already now, so that `spend` leaves it to the end of this work to read on.
         self.is_working = self._is_beginning = is_done = True
         try:
-            is_done = self.broker.do_in_portions(self._guarded(steps), self._on_worked)
+            is_done = self.broker.do_in_portions(self._guarded(steps, method_id, number), self._on_worked)
         finally:
             self.is_working, self._is_beginning = not is_done, False
         self.blocking.update()
         self.spend(0)
 
-    def _guarded(self, steps: Steps[None]) -> Steps[None]:
-        """Do steps. An error in the first portion is the reader's; a later one ends the connection here."""
+    def _guarded(self, steps: Steps[None], method_id: int, number: int) -> Steps[None]:
+        """Do steps. An error in the first portion is the reader's; a later one is handled here in the same way."""
         try:
             yield from steps
-        except Exception:
+        except Exception as error:
             if self._is_beginning:
                 raise
-            logger.exception("%s: internal error", self.name)
-            self.fail(InternalError(""), 0)
+            self.end_by(error, method_id, number)
 
-    def spend(self, work: int) -> None:
-        """Count work of this read that its size does not tell; beyond `WORK_MAX`, others are served.
+    def spend(self, work: int, next_work: int = 0) -> None:
+        """Count work of this read that its size does not tell. If `next_work` exceeds `WORK_MAX`, others are served.
 
         The reader looks at `is_working` after everything that may spend.
         """
         broker = self.broker
         broker.work += work
-        if broker.work >= WORK_MAX and not self.is_working and self.state is RUNNING:
+        if broker.work + next_work >= WORK_MAX and not self.is_working and self.state is RUNNING:
             self.is_working = True
             self.blocking.update()
             broker.undrained.append(self._read_on)
@@ -245,6 +247,9 @@ class Session(ClientConnection[Channel]):
         return self.broker.real_timers.at(self.broker.real_now() + delay_ms, callback)
 
     # Faults
+
+    def can_show(self, rule: Rule) -> bool:
+        return self.faults.can_show(rule)
 
     def apply_fault(self, rule: Rule, channel: int | None = None) -> None:
         self.faults.apply(rule, channel)
@@ -322,7 +327,8 @@ class Session(ClientConnection[Channel]):
         self.gate.discard()
         for channel in channels:
             channel.remove_consumers()
-        self.broker.do_in_portions(coming_back(self.broker, [channel.take_unacked() for channel in channels]))
+        taken = [channel.take_unacked(CONNECTION_CLOSED) for channel in channels]
+        self.broker.do_in_portions(coming_back(self.broker, taken, CONNECTION_CLOSED))
         for channel in channels:
             channel.end()
         if self.freed_consumers:
@@ -343,6 +349,22 @@ class Session(ClientConnection[Channel]):
         self.closing_channels.add(number)
         close = commands.Channel.Close(error.code, error.reply_text, method_id >> 16, method_id & 0xFFFF)
         self.send(number, close)
+
+    def end_by(self, error: Exception, method_id: int, number: int) -> None:
+        """End what an error of a method on channel `number` ends: the channel, or the connection."""
+        if isinstance(error, ChannelError):
+            self.close_channel(number, error, method_id)
+        elif isinstance(error, ConnectionError_):
+            self.fail(error, method_id, number)
+        elif isinstance(error, Disconnect):
+            self.cause = str(error)
+            self.drop()
+        elif isinstance(error, JournalBroken):
+            logger.error("%s: internal error: %s", self.name, error)
+            self.fail(InternalError(""), 0, number)
+        elif not isinstance(error, BlackHoled):
+            logger.error("%s: internal error", self.name, exc_info=error)
+            self.fail(InternalError(""), 0, number)
 
     def close(self, error: ConnectionError_) -> None:
         """Close the connection with an error that no method of the client has caused."""

@@ -648,6 +648,16 @@ class Settings:
 
         return platformdirs.user_data_path("amqp-broker", appauthor=False)
 
+    @property
+    def log_path(self) -> Path | None:
+        """Path of the log file; None without one."""
+        return Path(self.log_dir, self.log_file) if self.log_file else None
+
+    @property
+    def log_files(self) -> list[str]:
+        """Where the log is, as RabbitMQ lists it: the file, and the standard output."""
+        return [*([str(self.log_path)] if self.log_file else []), *(["<stdout>"] if self.log_console else [])]
+
     def resolved(self) -> Settings:
         """Return these settings with the values of the imitated version where none is given."""
         return replace(

@@ -158,7 +158,9 @@ class _Salvaging:
     def _take_hidden(self, free: set[int]) -> None:
         """Take the records of leaves that are in use, and that the trees do not reach any more."""
         number = 2
-        while number <= self._meta.last_page:
+        # A damaged meta page may name a last page far behind the end of the file.
+        last = min(self._meta.last_page, len(self._octets) // self._page_bytes - 1)
+        while number <= last:
             page = self._page(number)
             if page is not None and number not in free and number not in self._seen:
                 found, _, flags, _, _ = PAGE_HEAD.unpack_from(page)

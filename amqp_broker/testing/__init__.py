@@ -22,14 +22,15 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from amqp_broker.broker.observe.matching import Criteria
     from amqp_broker.testing.embedded_broker import EmbeddedBroker
-    from amqp_broker.testing.embedded_vhost import LeakWarning
+    from amqp_broker.testing.embedded_vhost import LeakWarning, UnusedFaultWarning
 
-__all__ = ["Criteria", "EmbeddedBroker", "LeakWarning"]
+__all__ = ["Criteria", "EmbeddedBroker", "LeakWarning", "UnusedFaultWarning"]
 
 _MODULES = {
     "Criteria": "amqp_broker.broker.observe.matching",
     "EmbeddedBroker": "amqp_broker.testing.embedded_broker",
     "LeakWarning": "amqp_broker.testing.embedded_vhost",
+    "UnusedFaultWarning": "amqp_broker.testing.embedded_vhost",
 }
 
 

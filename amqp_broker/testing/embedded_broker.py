@@ -252,8 +252,9 @@ class EmbeddedBroker:
     def vhost(self, name: str | None = None, *, warns: bool = True) -> AbstractContextManager[EmbeddedVHost]:
         """Create a vhost for the duration of the block; without a name it gets a random one.
 
-        Connections that are still open at the end are in its `leaks`; with `warns`, each issues a LeakWarning. Raise
-        ValueError for a vhost that exists.
+        Connections that are still open at the end are in its `leaks`, and sentences about fault rules that hit nothing
+        in its `unused_faults`; with `warns`, each issues a LeakWarning or UnusedFaultWarning. Raise ValueError for a
+        vhost that exists.
         """
         return lent_vhost(self, name or f"test-{os.urandom(6).hex()}", warns)
 

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from amqp_broker.server.server import Server
     from amqp_broker.testing.capture import EmbeddedCapture, Replayed
     from amqp_broker.testing.embedded_broker import EmbeddedBroker
+    from amqp_broker.testing.failure_report import ReportedEvent
 
 # Time in which the connection of a closed socket must be gone.
 GRACE_S: Final = 0.1
@@ -34,6 +35,10 @@ QUEUES_SHOWN_MAX: Final = 5
 
 class LeakWarning(UserWarning):
     """A test left something open."""
+
+
+class UnusedFaultWarning(UserWarning):
+    """A fault rule of a test has hit nothing."""
 
 
 class QueueState(NamedTuple):
@@ -70,6 +75,8 @@ class EmbeddedVHost:
         self.advice = EmbeddedAdvice(broker, name)
         # The advice about the vhost when it was deleted.
         self.advised: list[Advice] = []
+        # A sentence for each fault rule that had hit nothing by then.
+        self.unused_faults: list[str] = []
         self._failure_report = FailureReport()
         self.leaks: list[str] = []
         self._has_log = False
@@ -148,6 +155,11 @@ class EmbeddedVHost:
             return self._failure_report.text(lines_max)
         return self.broker.ask(lambda server: self._failure_report.text(lines_max))
 
+    @property
+    def reported(self) -> Sequence[ReportedEvent]:
+        """The last events of the vhost, oldest first; to be read in the thread of the broker."""
+        return self._failure_report.events
+
     def import_definitions(self, document: Any) -> None:
         """Import a definitions document, as exported by RabbitMQ or amqp-broker. Raise DefinitionsError."""
         from amqp_broker.management.documents.importing import import_
@@ -181,6 +193,7 @@ class EmbeddedVHost:
 
     def _delete(self, server: Server) -> None:
         self.advised = self.advice.given(server)
+        self.unused_faults = self.faults.unused(server)
         vhost = server.broker.vhosts.get(self.name)
         if vhost is not None:
             vhost.set_metadata(vhost.metadata.__class__())  # removes the protection from deletion
@@ -223,7 +236,7 @@ def _described(vhost: VHost, connection: Connection) -> str:
 
 @contextlib.contextmanager
 def lent_vhost(broker: EmbeddedBroker, name: str, warns: bool) -> Iterator[EmbeddedVHost]:
-    """Lend a vhost for the duration of the block; with `warns`, issue a LeakWarning for each leak."""
+    """Lend a vhost for the duration of the block; with `warns`, warn of each leak and of each unused fault rule."""
     vhost = EmbeddedVHost(broker, name)
     if name in broker.ask(lambda server: server.broker.vhosts):
         raise ValueError(f"vhost '{name}' exists already, and would be deleted at the end of the block")
@@ -240,6 +253,8 @@ def lent_vhost(broker: EmbeddedBroker, name: str, warns: bool) -> Iterator[Embed
                 broker.clock.resume()
         del broker.lent[name]
         if warns:
+            # The caller of the block: contextlib adds a frame.
             for leak in vhost.leaks:
-                # The caller of the block: contextlib adds a frame.
                 warnings.warn(leak, LeakWarning, stacklevel=3)
+            for sentence in vhost.unused_faults:
+                warnings.warn(sentence, UnusedFaultWarning, stacklevel=3)

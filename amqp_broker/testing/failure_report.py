@@ -26,6 +26,11 @@ HINTS_MAX: Final = 20
 MARKING: Final = frozenset({"confirm_nack", "confirm_drop", "confirm_delay", "return", "duplicate", "delay_delivery"})
 
 
+# Events that join the line of another one.
+BEGINNINGS: Final = {"confirm": "publish", "ack": "deliver", "rollback": "tx_publish"}
+AT_EXCHANGES: Final = ("publish", "tx_publish", "rollback", "route", "return", "confirm")
+
+
 class ReportedEvent(NamedTuple):
     """An event of the trace (broker/observe/trace.py), or a fault.
 
@@ -53,8 +58,9 @@ class FailureReport:
         self._earlier_count = 0
         # The actions that have hit a message, by its number and the kind of the event.
         self._hits: dict[tuple[int, str], list[str]] = {}
-        # Hints at routing keys without a queue, by exchange and routing key.
+        # Hints at routing keys without a queue, by exchange and routing key, while the topology stays as it is.
         self._hints: dict[tuple[str, str], str] = {}
+        self._hinted_version = 0
 
     def begin(self, vhost: VHost) -> None:
         """Report the events of a vhost from now on, until it is deleted."""
@@ -70,7 +76,7 @@ class FailureReport:
             return
         faults = self._hits.get((number, "publish"), []) if kind == "confirm" else self._hits.pop((number, kind), [])
         remark = _remark(faults)
-        if kind in ("publish", "dead_letter") and not headers["routed_queues"]:
+        if kind in ("publish", "dead_letter", "route") and not _places(headers):
             remark = self._hint(headers["exchange_name"], headers["routing_keys"])
         self._append(ReportedEvent(kind, name, number, headers, body[:BODY_BYTES_MAX], len(body), remark))
 
@@ -100,12 +106,15 @@ class FailureReport:
         return max(0, number - self._earlier_count)
 
     def _hint(self, exchange: str, keys: list[str]) -> str:
-        place = exchange, keys[0] if keys else ""
-        if place not in self._hints and (self._vhost is None or len(self._hints) >= HINTS_MAX):
+        place, vhost = (exchange, keys[0] if keys else ""), self._vhost
+        if vhost is not None and vhost.topology_version != self._hinted_version:
+            self._hinted_version = vhost.topology_version
+            self._hints.clear()
+        if place not in self._hints and (vhost is None or len(self._hints) >= HINTS_MAX):
             return ""
         if place not in self._hints:
-            assert self._vhost is not None
-            found = hint(self._vhost, *place)
+            assert vhost is not None
+            found = hint(vhost, *place)
             self._hints[place] = f" ({found})" if found else ""
         return self._hints[place]
 
@@ -126,29 +135,32 @@ def _remark(faults: list[str]) -> str:
 def _lines(events: deque[ReportedEvent]) -> list[str]:
     """Describe events; a confirm joins the line of its publish, and an ack that of its delivery."""
     shown: list[tuple[ReportedEvent, list[str]]] = []
-    awaiting: dict[tuple[str, int, str], list[str]] = {}
+    awaiting: dict[tuple[Any, ...], list[str]] = {}
     for event in events:
-        beginning = {"confirm": "publish", "ack": "deliver"}.get(event.kind, "")
-        outcomes = awaiting.pop((beginning, event.number, event.name), None)
+        # A stream delivers a message to several consumers.
+        who = tuple(event.headers.get(name) for name in ("connection", "channel", "consumer_tag"))
+        outcomes = awaiting.pop((BEGINNINGS.get(event.kind), event.number, event.name, who), None)
         if outcomes is not None:
             outcomes.append(_outcome(event))
         else:
             shown.append((event, []))
             if event.number:
-                awaiting[event.kind, event.number, event.name] = shown[-1][1]
+                awaiting[event.kind, event.number, event.name, who] = shown[-1][1]
     return [_line(event, outcomes) for event, outcomes in shown]
 
 
 def _outcome(event: ReportedEvent) -> str:
     if event.kind == "ack":
         return ", acked"
+    if event.kind == "rollback":
+        return f", not committed ({event.headers['reason']})"
     return ", confirmed" if event.headers["ack"] else f", nacked{event.remark}"
 
 
 def _line(event: ReportedEvent, outcomes: list[str]) -> str:
     headers, kind = event.headers, event.kind
     number = f"#{event.number}" if event.number else ""
-    if kind in ("publish", "return", "confirm"):
+    if kind in AT_EXCHANGES or (kind == "drop" and event.headers.get("queue", "") is None):
         place = f"exchange '{event.name}', routing key {', '.join(map(repr, headers['routing_keys']))}"
     elif kind == "fault":
         place = f"connection {event.name}"
@@ -167,6 +179,12 @@ def _details(event: ReportedEvent, outcome: str) -> str:
         again = " again" if headers["redelivered"] else ""
         client = f"{headers['connection']} channel {headers['channel']}"
         return f"{again} to {client}{event.remark}{outcome}: {_body(event)}"
+    if kind == "tx_publish":
+        delayed = f" -> {_routed(headers)}" if headers.get("delayed_in") else ""
+        return f"{delayed}{event.remark}{outcome}: {_body(event)}"
+    if kind in ("route", "move"):
+        reason = f", {headers['reason']}" if "reason" in headers else ""
+        return f"{reason} -> {_routed(headers)}{event.remark}"
     if kind == "dead_letter":
         return f" (was {_former(event)}), {headers['reason']} -> {_routed(headers)}{event.remark}"
     if kind == "nack":
@@ -175,7 +193,7 @@ def _details(event: ReportedEvent, outcome: str) -> str:
         return ": ack" if headers["ack"] else f": nack{event.remark}"
     if kind == "return":
         return f": {headers['reply_code']} {headers['reply_text']}"
-    if kind == "drop":
+    if kind in ("drop", "refuse", "requeue", "rollback"):
         return f": {headers['reason']}"
     if kind == "fault":
         keys = headers["routing_keys"]
@@ -185,7 +203,15 @@ def _details(event: ReportedEvent, outcome: str) -> str:
 
 
 def _routed(headers: dict[str, Any]) -> str:
-    return ", ".join(f"'{name}'" for name in headers["routed_queues"]) or "no queue"
+    return ", ".join(_places(headers)) or "no queue"
+
+
+def _places(headers: dict[str, Any]) -> list[str]:
+    """Return the queues that a message goes to, and the exchanges that delay it."""
+    return [
+        *(f"'{name}'" for name in headers.get("routed_queues", ())),
+        *(f"delayed in '{name}'" for name in headers.get("delayed_in", ())),
+    ]
 
 
 def _former(event: ReportedEvent) -> str:

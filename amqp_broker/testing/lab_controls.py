@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from amqp_broker.broker.lab.fault_rules import Rule
 
 if TYPE_CHECKING:
+    from amqp_broker.broker.clients.client_connection import Connection
     from amqp_broker.broker.lab.advice import Advice
     from amqp_broker.server.server import Server
     from amqp_broker.testing.embedded_broker import EmbeddedBroker
@@ -66,11 +67,10 @@ class EmbeddedFaults:
 
     def _given(self) -> list[Rule]:
         """Return the rules of the vhost, or all."""
+        return self._broker.ask(self._rules)
 
-        def look(server: Server) -> list[Rule]:
-            return [rule for rule in server.broker.faults if self._vhost in (None, rule.vhost)]
-
-        return self._broker.ask(look)
+    def _rules(self, server: Server) -> list[Rule]:
+        return [rule for rule in server.broker.faults if self._vhost in (None, rule.vhost)]
 
     def add(self, action: str, **fields: Any) -> Rule:
         """Add a fault rule and return it; its `hits` keep counting.
@@ -89,6 +89,25 @@ class EmbeddedFaults:
     def clear(self) -> None:
         """Remove the rules of the vhost, or all rules."""
         self._broker.ask(lambda server: server.broker.faults.clear(self._vhost))
+
+    def verify(self) -> None:
+        """Raise AssertionError if a rule of the vhost, or any rule, has never hit; it names what came closest."""
+        if sentences := self._broker.ask(self.unused):
+            raise AssertionError("\n".join(sentences))
+
+    def unused(self, server: Server) -> list[str]:
+        """Return a sentence for each rule that has never hit; to be called in the thread of the broker."""
+        from amqp_broker.testing.unused_faults import unused
+
+        vhosts = [vhost for name, vhost in self._broker.lent.items() if self._vhost in (None, name)]
+        events = [event for vhost in vhosts for event in vhost.reported]
+        connections = [one for one in server.broker.connections if self._vhost is None or _is_in(self._vhost, one)]
+        return unused(self._rules(server), events, connections)
+
+
+def _is_in(vhost: str, connection: Connection) -> bool:
+    """Return whether a connection is in the vhost, or in none yet."""
+    return connection.vhost is None or connection.vhost.name == vhost
 
 
 class EmbeddedAdvice:

@@ -33,8 +33,11 @@ OPTIONS: Final = {
     "amqp-broker-management-url": "its HTTP API, which creates the vhosts; by default port 15672",
     "amqp-fail-on-advice": "fail tests whose clients have habits that harm production: all, or names of habits",
     "amqp-broker-leaks": "connections that a test leaves open: ignore, warn (the default) or fail",
+    "amqp-broker-unused-faults": "fault rules of a test that hit nothing: ignore, warn (the default) or fail",
 }
-LEAKS: Final = ("ignore", "warn", "fail")
+# The options about what a test leaves behind, and their choices.
+LEFTOVERS: Final = ("amqp-broker-leaks", "amqp-broker-unused-faults")
+CHOICES: Final = ("ignore", "warn", "fail")
 # Lines of the report of a failed test with -v.
 ALL_LINES: Final = 200
 # The folders of the broker's modules and of Python's.
@@ -54,9 +57,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     for line in (*MARKS, COMPAT_MARK, ADVICE_MARK):
         config.addinivalue_line("markers", line)
-    leaks = _option(config, "amqp-broker-leaks")
-    if leaks and leaks not in LEAKS:
-        raise pytest.UsageError(f"amqp-broker-leaks is {leaks!r}, but should be one of {', '.join(LEAKS)}")
+    for option in LEFTOVERS:
+        choice = _option(config, option)
+        if choice and choice not in CHOICES:
+            raise pytest.UsageError(f"{option} is {choice!r}, but should be one of {', '.join(CHOICES)}")
     if _option(config, "amqp-fail-on-advice"):
         try:
             _habits(config)
@@ -125,7 +129,8 @@ def amqp_vhost(request: pytest.FixtureRequest, _amqp_brokers: dict[str, AnyBroke
                 apply(request.node, vhost)
         yield vhost
     _report_advice(request.node, vhost)
-    _report_leaks(request.config, vhost.leaks)
+    _report_unused_faults(request.config, vhost)
+    _report_leaks(request.config, vhost)
 
 
 @pytest.fixture
@@ -172,15 +177,28 @@ def _report_advice(item: pytest.Item, vhost: AnyVHost) -> None:
         pytest.fail("the broker advises:\n" + "\n".join(reported), pytrace=False)
 
 
-def _report_leaks(config: pytest.Config, leaks: list[str]) -> None:
-    choice = _option(config, "amqp-broker-leaks") or "warn"
-    if leaks and choice == "fail":
-        pytest.fail("the test left open:\n" + "\n".join(leaks), pytrace=False)
-    if leaks and choice == "warn":
-        from amqp_broker.testing.embedded_vhost import LeakWarning
+def _report_unused_faults(config: pytest.Config, vhost: AnyVHost) -> None:
+    from amqp_broker.testing.embedded_vhost import EmbeddedVHost, UnusedFaultWarning
 
-        for leak in leaks:
-            warnings.warn(leak, LeakWarning, stacklevel=1)
+    if isinstance(vhost, EmbeddedVHost):
+        _report_leftovers(config, "amqp-broker-unused-faults", vhost.unused_faults, "", UnusedFaultWarning)
+
+
+def _report_leaks(config: pytest.Config, vhost: AnyVHost) -> None:
+    from amqp_broker.testing.embedded_vhost import LeakWarning
+
+    _report_leftovers(config, "amqp-broker-leaks", vhost.leaks, "the test left open:\n", LeakWarning)
+
+
+def _report_leftovers(
+    config: pytest.Config, option: str, sentences: list[str], heading: str, category: type[Warning]
+) -> None:
+    choice = _option(config, option) or "warn"
+    if sentences and choice == "fail":
+        pytest.fail(heading + "\n".join(sentences), pytrace=False)
+    if choice == "warn":
+        for sentence in sentences:
+            warnings.warn(sentence, category, stacklevel=1)
 
 
 # Markers

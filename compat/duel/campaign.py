@@ -50,7 +50,12 @@ class Search:
     """One run of hypothesis: until the first difference is found and shrunk, or all programs are judged."""
 
     def __init__(
-        self, judge: Judge, tally: Tally, known: MutableMapping[str, int], database: Path | None = None
+        self,
+        judge: Judge,
+        tally: Tally,
+        known: MutableMapping[str, int],
+        database: Path | None = None,
+        shrink_s: float = SHRINK_S,
     ) -> None:
         self.judge = judge
         self.tally = tally
@@ -59,6 +64,7 @@ class Search:
         # How often each kind of difference was met.
         self.known = known
         self._verdicts: dict[str, Verdict] = {}
+        self._shrink_s = shrink_s
         self._shrinks_until: float | None = None
         self._smallest: Verdict | None = None
         self._kind = ""
@@ -112,7 +118,7 @@ class Search:
             if is_known:
                 verdict = Verdict(REPEATED)
             else:
-                self._shrinks_until, self._kind = time.monotonic() + SHRINK_S, verdict.kind
+                self._shrinks_until, self._kind = time.monotonic() + self._shrink_s, verdict.kind
         elif verdict.outcome == AGREES and verdict.windows:
             self.tally.agreed.append((program, verdict.windows))
         self.tally.outcomes[verdict.outcome] += 1

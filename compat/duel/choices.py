@@ -7,13 +7,14 @@ from typing import Any, TypeVar
 from hypothesis import strategies as st
 
 from amqp_broker.conformance.duel.player import OF_USER
-from amqp_broker.conformance.duel.steps import At, Name
+from amqp_broker.conformance.duel.steps import SHORT_MS, At, Name
 from amqp_broker.conformance.wire import Field
 
 Value = TypeVar("Value")
 
-# Times that pass while a program waits, and times that do not.
-SHORT_MS, LONG_MS = 700, 600_000
+# A program waits until SHORT_MS have passed, but not LONG_MS.
+WAIT_MS = SHORT_MS + 500
+LONG_MS = 600_000
 
 Q0, Q1, Q2 = Name("q0"), Name("q1"), Name("q2")
 X0, X1 = Name("x0"), Name("x1")

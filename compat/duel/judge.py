@@ -105,10 +105,18 @@ class Judge:
     brokers in `quirky` are amqp-broker, each with a quirk of RabbitMQ's (`quirks.py`): an answer as theirs may stay.
     """
 
-    def __init__(self, ours: Corner, theirs: Sequence[Corner], number: int, quirky: Sequence[Corner] = ()) -> None:
+    def __init__(
+        self,
+        ours: Corner,
+        theirs: Sequence[Corner],
+        number: int,
+        quirky: Sequence[Corner] = (),
+        paces: Sequence[Pace] = SLOW,
+    ) -> None:
         self.ours = ours
         self.theirs = theirs
         self.quirky = quirky
+        self.paces = paces
         self._prefixes = (f"{number:02x}{index:06x}." for index in count())
 
     def judge(self, program: Program) -> Verdict:
@@ -145,10 +153,10 @@ class Judge:
 
     def _again(self, program: Program) -> Verdict:
         """Play slowly, several times at each broker, and compare without haste."""
-        own = self.ours.play(program, next(self._prefixes), pace=SLOW[0])
+        own = self.ours.play(program, next(self._prefixes), pace=self.paces[0])
         found = []
         for corner in self.theirs:
-            windows = corner.play(program, next(self._prefixes), pace=SLOW[0]).windows
+            windows = corner.play(program, next(self._prefixes), pace=self.paces[0]).windows
             index = _first_difference(windows, own.windows)
             if index is None:
                 return Verdict(HASTY)
@@ -156,11 +164,11 @@ class Judge:
             if windows[index:end] and windows[index][0].startswith("STOPPED"):
                 # It was silent, as on a machine that has no time for it.
                 return Verdict(UNSTABLE)
-            for pace in SLOW[1:]:
+            for pace in self.paces[1:]:
                 for player, former in ((corner, windows), (self.ours, own.windows)):
                     if player.play(program, next(self._prefixes), pace=pace).windows[:end] != former[:end]:
                         return Verdict(UNSTABLE)
-            if self._has_quirk(program, windows[:end], SLOW[0]):
+            if self._has_quirk(program, windows[:end], self.paces[0]):
                 return Verdict(ALLOWED)
             found.append(_difference(own, windows, index))
         if any(is_allowed(program, verdict.theirs, verdict.ours, self.ours.profile) for verdict in found):

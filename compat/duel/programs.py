@@ -20,7 +20,6 @@ from compat.duel import choices
 LIST_MIN, LIST_MAX = 20, 60
 # Fewer steps where time passes, so that it passes in waits most of all.
 TIMED_MAX = 35
-WAIT_MS = choices.SHORT_MS + 500
 
 Draw = st.DrawFn
 Make = Callable[[Draw, At], Step]
@@ -96,7 +95,7 @@ def _end(draw: Draw, at: At) -> Step:
 
 
 def _wait(draw: Draw, at: At) -> Step:
-    return Wait(WAIT_MS)
+    return Wait(choices.WAIT_MS)
 
 
 def _policies(

@@ -20,7 +20,6 @@ from compat.matrix.rows import COMPAT, Client, chosen, clients, third
 from compat.matrix.running import report, run
 from compat.matrix.scenarios import SCENARIOS
 from compat.matrix.stage import Stages
-from compat.turns import turn_of_today
 
 CACHE = COMPAT.parent / ".cache" / "matrix"
 RESULTS = COMPAT / "matrix" / "results.json"
@@ -38,9 +37,10 @@ def main(arguments: Sequence[str]) -> int:
         print(error, file=sys.stderr)
         return 2
     if options.third is not None:
-        players = third(players, options.third, turn_of_today())
+        players = third(players, options.third)
+    here = _played_here(players)
     if options.install:
-        install_all(players, CACHE, report)
+        install_all(here, CACHE, report)
         return 0
     scenarios = [scenario for scenario in SCENARIOS if not options.only or scenario in options.only]
     results = kept.load(RESULTS)
@@ -50,12 +50,12 @@ def main(arguments: Sequence[str]) -> int:
     with tempfile.TemporaryDirectory(prefix="matrix-") as folder:
         stages = Stages(Path(folder))
         try:
-            run(players, BROKERS[options.broker], scenarios, results, CACHE, stages)
+            run(here, BROKERS[options.broker], scenarios, results, CACHE, stages)
         finally:
             stages.end()
     kept.save(RESULTS, results)
     table.write(PAGE, results, SCENARIOS)
-    return _judge({client.row.name: results[client.row.name] for client in players}, scenarios)
+    return _judge({client.row.name: results[client.row.name] for client in here}, scenarios)
 
 
 def _parse(arguments: Sequence[str]) -> argparse.Namespace:
@@ -68,13 +68,24 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
+def _played_here(players: Sequence[Client]) -> list[Client]:
+    """Return the clients that this machine can play, and print the reasons for the others."""
+    for client in players:
+        if client.unplayed:
+            print(f"{client.row.name}: not played here: {client.unplayed}")
+    return [client for client in players if not client.unplayed]
+
+
 def _known(results: dict[str, ClientResults], client: Client) -> ClientResults:
     """Return the stored results of this version of the client; none for another version."""
     row = client.row
     found = results.get(row.name)
     if found is None or found.version != row.version:
-        return ClientResults(row.language, row.version)
+        found = ClientResults(row.language, row.version)
     found.language = row.language
+    if client.unplayed:
+        # Another machine may have played it.
+        found.absent = "" if found.outcomes else client.unplayed
     return found
 
 

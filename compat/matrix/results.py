@@ -30,7 +30,7 @@ class ClientResults:
 
     language: str
     version: str
-    # The reason if it could not be installed; then there are no outcomes.
+    # The reason if it could not be played; then there are no outcomes.
     absent: str = ""
     outcomes: dict[str, dict[str, Outcome]] = field(default_factory=dict)
 

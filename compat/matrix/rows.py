@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import re
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -37,6 +38,9 @@ class Row:
     timeout_s: float = 60.0
     # About how long the build takes if that is minutes; the longest builds start first.
     build_s: float = 0.0
+    # Required programs that Debian does not package. A machine without them does not play the client: results from
+    # another machine are kept, and CI does not fail.
+    needs: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -55,6 +59,12 @@ class Client:
     def words(self) -> set[str]:
         """Return its names on the command line."""
         return {self.row.name, self.row.language.lower(), self.folder.name}
+
+    @property
+    def unplayed(self) -> str:
+        """Return the reason why this machine does not play it, or an empty string."""
+        lacking = [program for program in self.row.needs if not shutil.which(program)]
+        return f"it needs {' and '.join(lacking)}, which Debian does not package" if lacking else ""
 
 
 def clients(root: Path = COMPAT) -> list[Client]:
@@ -78,10 +88,10 @@ def chosen(known: list[Client], words: Sequence[str]) -> list[Client]:
     return [client for client in known if not words or client.words & set(words)]
 
 
-def third(known: list[Client], number: int, turn: int) -> list[Client]:
+def third(known: list[Client], number: int) -> list[Client]:
     """Return a third of the clients: 0, 1 or 2. Languages stay together, as their clients share installations.
 
-    Clients that take minutes to build play in one of three turns.
+    Clients whose build takes minutes, which are those of Rust, play when all do.
     """
     languages: dict[str, list[Client]] = {}
     for client in known:
@@ -89,9 +99,7 @@ def third(known: list[Client], number: int, turn: int) -> list[Client]:
     thirds: list[list[Client]] = [[], [], []]
     for group in sorted(languages.values(), key=len, reverse=True):
         min(thirds, key=len).extend(group)
-    builds = sorted({str(client.row.install) for client in known if client.row.build_s})
-    left_out = {build for at, build in enumerate(builds) if at != turn % 3}
-    return [client for client in thirds[number] if str(client.row.install) not in left_out]
+    return [client for client in thirds[number] if not client.row.build_s]
 
 
 def _declared(path: Path) -> Iterator[Row]:

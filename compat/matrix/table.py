@@ -31,14 +31,14 @@ def put(text: str, what: str, content: str) -> str:
 
 
 def render(results: Mapping[str, ClientResults], scenarios: Mapping[str, str]) -> str:
-    """Return the table as Markdown, with a legend, the reasons, and the clients that failed to install."""
+    """Return the table as Markdown, with a legend, the reasons, and the clients that were not played."""
     ordered = sorted(results.items(), key=lambda item: (item[1].language.lower(), item[0]))
     head = ["client", *(f"{name.replace('_', ' ')}" for name in scenarios)]
     lines = [_row(head), _row(["---", *[":-:"] * len(scenarios)])]
     for name, client in ordered:
         if client.absent:
             cells = ["", *[""] * (len(scenarios) - 1)]
-            lines.append(_row([f"{client.language}: {name} {client.version}, not installed", *cells]))
+            lines.append(_row([f"{client.language}: {name} {client.version}, not played here", *cells]))
         else:
             lines.append(_row([f"{client.language}: {name} {client.version}", *(_cell(client, s) for s in scenarios)]))
     lines += ["", *_notes(dict(ordered), scenarios)]
@@ -68,7 +68,7 @@ def _notes(results: Mapping[str, ClientResults], scenarios: Mapping[str, str]) -
     )
     absent = [f"- {name}: {client.absent}" for name, client in results.items() if client.absent]
     if absent:
-        yield from ("", "Not installed:", "", *absent)
+        yield from ("", "Not played here:", "", *absent)
     failed = list(_reasons(results, scenarios, Kind.FAILED))
     if failed:
         yield from ("", "Failures:", "", *failed)

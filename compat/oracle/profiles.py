@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from compat.brokers import AmqpBroker
@@ -18,20 +18,13 @@ ORACLES_OF = {"3.13": ("3.10",), "4.0": ("4.0",), "4.2": ("4.0", "4.3"), "4.3": 
 NOT_RECORDED, NOT_ASKED = "not recorded", "not asked"
 
 
-def ask(
-    suite: Suite, profile: str, oracles: Sequence[str], folder: Path, questions: Container[str] | None = None
-) -> dict[str, Answer]:
-    """Return the answers of a new amqp-broker with this profile to all questions, or to these.
-
-    Its data is in the folder.
-    """
+def ask(suite: Suite, profile: str, oracles: Sequence[str], folder: Path) -> dict[str, Answer]:
+    """Return the answers of a new amqp-broker with this profile to all questions. Its data is in the folder."""
     broker = AmqpBroker(folder, profile=profile)
     broker.declares_durable = all(ORACLES[name].declares_durable for name in oracles)
     with suite.own_answers(broker) as answers:
         # As read from a file.
-        plain: dict[str, Answer] = json.loads(
-            json.dumps({one: answers[one] for one in answers if questions is None or one in questions})
-        )
+        plain: dict[str, Answer] = json.loads(json.dumps(dict(answers)))
     return plain
 
 
@@ -62,17 +55,3 @@ def _places(suite: Suite, question: str, theirs: list[list[Answer]], answer: Ans
 
 def load_recorded(suite: Suite, oracles: Sequence[str]) -> list[Seen]:
     return [records.load(suite, oracle) for oracle in oracles]
-
-
-def varying(suite: Suite) -> set[str]:
-    """Return the questions that the recorded versions of RabbitMQ do not answer alike."""
-    recorded = load_recorded(suite, list(ORACLES))
-    return {
-        question
-        for question in {question for seen in recorded for question in seen}
-        if not all(_is_alike(recorded[0].get(question, []), seen.get(question, [])) for seen in recorded)
-    }
-
-
-def _is_alike(some: list[Answer], others: list[Answer]) -> bool:
-    return len(some) == len(others) and all(is_among(answer, others) for answer in some)

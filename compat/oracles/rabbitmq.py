@@ -95,6 +95,9 @@ class RabbitMQ(BrokerProcess):
         lines = [f"listeners.tcp.default = {self.host}:{self.port}", "log.console = true", "log.file = false"]
         if "rabbitmq_management" in self.plugins:
             lines += [f"management.tcp.port = {self.management_port}", f"management.tcp.ip = {self.host}"]
+            # Lists are cached five times as long as they took, and /queues shares its cache with /queues/detailed:
+            # a list could have the columns of the other.
+            lines.append("management.db_cache_multiplier = 0")
         if "rabbitmq_prometheus" in self.plugins:
             lines += [f"prometheus.tcp.port = {self.prometheus_port}", f"prometheus.tcp.ip = {self.host}"]
         if "rabbitmq_stream" in self.plugins:

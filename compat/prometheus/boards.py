@@ -13,7 +13,11 @@ the labels `rabbitmq_cluster` and `rabbitmq_node`. Sources:
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Final
+
+from prometheus_client.parser import text_string_to_metric_families
+from prometheus_client.samples import Sample
 
 # The labels that every panel takes from `rabbitmq_identity_info`.
 JOINED: Final = ("rabbitmq_cluster", "rabbitmq_node")
@@ -143,6 +147,23 @@ WITHOUT_DATA: Final = {
     ("RabbitMQ-Quorum-Queues-Raft", ""): "a single node has no Raft log",
     ("RabbitMQ-Stream", ""): "it shows clients of the stream protocol, which the broker does not speak",
 }
+
+
+def samples(texts: Mapping[str, str]) -> list[Sample]:
+    """Return the samples from which boards select. The texts of the metrics are given by the name of their form."""
+    found = {form: _samples(text) for form, text in texts.items()}
+    return [*found["all together"], *(sample for sample in found["detailed"] if "_detailed_" in sample.name)]
+
+
+def _samples(text: str) -> list[Sample]:
+    return [sample for family in text_string_to_metric_families(text) for sample in family.samples]
+
+
+def selected(samples: list[Sample], selector: str) -> list[Sample]:
+    """Return the samples of a selector: a name, with labels in braces."""
+    name, _, rest = selector.partition("{")
+    labels = set(re.findall(r"(\w+)=([^,}]+)", rest))
+    return [one for one in samples if one.name == name and labels <= set(one.labels.items())]
 
 
 def query(metric: str, cluster: str, endpoint: str) -> str:

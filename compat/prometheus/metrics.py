@@ -10,8 +10,6 @@ import pika
 from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
-from compat.brokers import BrokerProcess
-
 FAMILIES: Final = [
     "queue_coarse_metrics",
     "queue_metrics",
@@ -66,12 +64,12 @@ class Family(TypedDict):
 Families = dict[str, Family]
 
 
-def use(broker: BrokerProcess) -> pika.BlockingConnection:
+def use(url: str, declares_durable: bool = True) -> pika.BlockingConnection:
     """Perform the measured operations: publishes with and without a queue, gets, deliveries, settles."""
-    connection = pika.BlockingConnection(pika.URLParameters(broker.url))
+    connection = pika.BlockingConnection(pika.URLParameters(url))
     channel = connection.channel()
     channel.queue_declare("q", durable=True)
-    channel.queue_declare("grüne q", durable=broker.declares_durable)
+    channel.queue_declare("grüne q", durable=declares_durable)
     channel.queue_bind("q", "amq.topic", "a.*")
     channel.confirm_delivery()
     for _ in range(7):
@@ -91,10 +89,16 @@ def use(broker: BrokerProcess) -> pika.BlockingConnection:
     return connection
 
 
-def scrape(port: int, path: str) -> Families:
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=20) as response:
+def fetch(url: str) -> str:
+    """Return the metrics at an address, as text."""
+    with urllib.request.urlopen(url, timeout=20) as response:
         assert response.headers["Content-Type"].startswith("text/plain; version=0.0.4")
-        families = list(text_string_to_metric_families(response.read().decode()))
+        text: str = response.read().decode()
+        return text
+
+
+def scrape(port: int, path: str) -> Families:
+    families = list(text_string_to_metric_families(fetch(f"http://127.0.0.1:{port}{path}")))
     told = {family.name: family for family in families}
     assert len(told) == len(families), "a family is there twice"
     return {

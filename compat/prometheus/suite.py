@@ -15,7 +15,7 @@ from compat.waiting import wait_until
 
 @contextmanager
 def _answers(broker: RabbitMQ) -> Iterator[Answers]:
-    connection = use(broker)
+    connection = use(broker.url, broker.declares_durable)
 
     def has_told() -> bool:
         """Return whether RabbitMQ has collected all statistics."""
@@ -37,7 +37,7 @@ def _answers(broker: RabbitMQ) -> Iterator[Answers]:
 @contextmanager
 def _own_answers(broker: AmqpBroker) -> Iterator[Answers]:
     with broker.running():
-        connection = use(broker)
+        connection = use(broker.url, broker.declares_durable)
         yield {form: scrape(broker.prometheus_port, path) for form, path in FORMS.items()}
         connection.close()
 

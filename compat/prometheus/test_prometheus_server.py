@@ -33,11 +33,10 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
         pytest.skip("needs Prometheus (Debian: prometheus)")
     folder = tmp_path_factory.mktemp("prometheus")
     broker = AmqpBroker(folder / "amqp-broker", profile="4.3")
-    broker.declares_durable = True
     with (
         broker.running(),
         prometheus(folder / "prometheus", broker.prometheus_port) as server,
-        use(broker) as connection,
+        use(broker.url) as connection,
         connection.channel() as channel,
     ):
         return_and_consume(channel)

@@ -310,9 +310,10 @@ def test_the_batches_of_many_backlogs_share_the_time_of_a_turn() -> None:
         return sum(queue.ready_count for queue in lab.vhost.queues.values())
 
     ready, turns = left(), 0
+    turns_min = ready // (WORK_MAX + DRAIN_MESSAGES_MAX)
     while lab.broker.undrained:
         lab.broker.drain_on()
         assert ready - left() <= WORK_MAX + DRAIN_MESSAGES_MAX
         ready, turns = left(), turns + 1
     assert ready == 0
-    assert turns > 20 * 5000 // (WORK_MAX + DRAIN_MESSAGES_MAX) - 2
+    assert turns >= turns_min > 1

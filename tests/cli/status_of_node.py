@@ -24,6 +24,8 @@ STATUS: dict[str, Any] = {
     "queues": 2,
     "vhosts": 3,
     "data_folder": "",
+    "config_files": ["/etc/rabbitmq/rabbitmq.conf"],
+    "log_files": ["/var/log/rabbitmq/rabbit.log", "<stdout>"],
     "settings": {"port": 5672, "host": "localhost", "connection_max": None},
 }
 

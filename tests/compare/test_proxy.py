@@ -5,13 +5,15 @@ from __future__ import annotations
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from pamqp import commands
 
 from amqp_broker.broker.lab.fault_rules import Rule
+from amqp_broker.compare import proxy as module
 from amqp_broker.server.server import Server
 from compat.certificates import Issuer
 from compat.waiting import wait_until
@@ -234,6 +236,94 @@ def test_messages_of_a_lost_client_go_to_the_next_at_both_brokers(upstream: Runn
         again.sync()
         leave(again)
         assert proxy.ask(lambda server: server.broker.vhosts["/"].queues["q"].unacked_count) == 0
+    assert proxy.found == []
+
+
+def by_connection_close(client: Client) -> None:
+    leave(client)
+
+
+def by_channel_close(client: Client) -> None:
+    client.call(commands.Channel.Close(200, "bye", 0, 0))
+    leave(client)
+
+
+def by_cancel(client: Client) -> None:
+    client.call(commands.Basic.Cancel("c"))
+    leave(client)
+
+
+def without_a_close(client: Client) -> None:
+    client.close()
+
+
+def by_reset(client: Client) -> None:
+    client.reset()
+
+
+WAYS = [by_connection_close, by_channel_close, by_cancel, without_a_close, by_reset]
+NEVER = Rule("delay_delivery", queue="q", delay_ms=3_600_000)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_surplus_is_reported_however_soon_the_client_leaves(
+    upstream: RunningServer, monkeypatch: pytest.MonkeyPatch, way: Callable[[Client], None]
+) -> None:
+    monkeypatch.setattr(module, "PATIENCE_MS", 200)
+    upstream.ask(lambda server: server.broker.faults.add(replace(NEVER)))
+    with RunningProxy(upstream) as proxy:
+        client = Client(proxy.port).open()
+        client.declare("q")
+        client.call(commands.Basic.Consume(queue="q", consumer_tag="c"))
+        client.publish("q", b"m")
+        client.sync()
+        way(client)
+        proxy.until(lambda: not proxy.proxy.links)
+    [(there, here)] = proxy.found
+    assert (there, here.startswith("basic.deliver")) == ("has not delivered this message", True)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_missing_delivery_is_reported_however_soon_the_client_leaves(
+    upstream: RunningServer, monkeypatch: pytest.MonkeyPatch, way: Callable[[Client], None]
+) -> None:
+    monkeypatch.setattr(module, "PATIENCE_MS", 200)
+    with RunningProxy(upstream, lambda server: server.broker.faults.add(replace(NEVER))) as proxy:
+        client = Client(proxy.port).open()
+        client.declare("q")
+        client.call(commands.Basic.Consume(queue="q", consumer_tag="c"))
+        client.publish("q", b"m")
+        client.expect_delivery()
+        way(client)
+        proxy.until(lambda: not proxy.proxy.links)
+        # The next consumer gets the message again, which hides nothing.
+        again = Client(proxy.port).open()
+        again.consume("q")
+        again.expect_delivery()
+        leave(again)
+    [(there, here)] = proxy.found
+    assert (there.startswith("basic.deliver"), here) == (True, "has not delivered this message")
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_client_that_leaves_while_the_upstream_is_slow_makes_no_difference(
+    upstream: RunningServer, way: Callable[[Client], None]
+) -> None:
+    upstream.ask(lambda server: server.broker.faults.add(replace(NEVER, delay_ms=100)))
+    with RunningProxy(upstream) as proxy:
+        client = Client(proxy.port).open()
+        client.declare("q")
+        client.call(commands.Basic.Consume(queue="q", consumer_tag="c", no_ack=True))
+        client.publish("q", b"m")
+        client.sync()
+        if way in (without_a_close, by_reset):
+            way(client)
+        else:
+            client.send(commands.Connection.Close(200, "bye", 0, 0), channel=0)
+            assert client.expect_delivery()[1] == b"m"
+            client.expect(commands.Connection.CloseOk, channel=0)
+            client.close()
+        proxy.until(lambda: not proxy.proxy.links)
     assert proxy.found == []
 
 

@@ -12,7 +12,7 @@ from amqp_broker.conformance import suite_run
 from amqp_broker.conformance.judging import Judge, Judged, Verdict
 from amqp_broker.conformance.lab import Lab, Scenario
 from amqp_broker.conformance.suite_run import ENDED, GONE, SuiteRun, new_prefix
-from amqp_broker.conformance.terms import Terms
+from amqp_broker.conformance.terms import TOO_SLOW, Skipped, Terms
 from tests.conformance.broker_under_test import BrokerUnderTest
 from tests.running import RunningServer
 
@@ -57,6 +57,22 @@ def test_a_scenario_that_differs_once_is_played_again(broker: BrokerUnderTest) -
             lab.transcript.record("late")
 
     assert played(broker, DECLARED, is_late_at_first).verdict is Verdict.AGREES
+    assert len(plays) == 2
+
+
+@pytest.mark.parametrize(("late_plays", "verdict"), [(1, Verdict.AGREES), (2, Verdict.SKIPPED)])
+def test_a_scenario_that_was_played_too_slowly_is_skipped_if_it_is_again(
+    broker: BrokerUnderTest, late_plays: int, verdict: Verdict
+) -> None:
+    plays: list[Lab] = []
+
+    def is_slow(lab: Lab) -> None:
+        plays.append(lab)
+        if len(plays) <= late_plays:
+            raise Skipped(TOO_SLOW)
+        declares(lab)
+
+    assert played(broker, DECLARED, is_slow).verdict is verdict
     assert len(plays) == 2
 
 

@@ -193,12 +193,13 @@ class Container:
         volume_folder = str(image.volume(volume or name))
         first += [str(self.root), volume_folder, "true" if is_read_only else "", sys.executable]
         self.log = image.seen(image.folder) / f"{name}.log"
-        with self.log.open("w") as log:
+        self.errors = image.seen(image.folder) / f"{name}.errors"
+        with self.log.open("w") as log, self.errors.open("w") as errors:
             self._process = subprocess.Popen(
                 [*image.entering(), *first, *self.command(user, "docker-entrypoint.sh", *command)],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
-                stderr=log,
+                stderr=errors,
             )
 
     def write(self, path: str, text: str) -> None:
@@ -221,7 +222,8 @@ class Container:
         self.kill()
 
     def text(self) -> str:
-        return self.log.read_text("utf-8")
+        """`docker logs`: both streams, one after the other."""
+        return self.log.read_text("utf-8") + self.errors.read_text("utf-8")
 
     def until(self, text: str) -> Container:
         """Wait until the log has this."""
@@ -253,9 +255,17 @@ class Container:
 
     def python(self, script: str) -> str:
         """Run a client beside the container, from an address that is not loopback. Returns what it prints."""
-        target = ["nsenter", "--target", str(self.first_process), "--net"]
+        return self.python_in(self.first_process, script)
+
+    def python_in(self, process: int, script: str) -> str:
+        """Run a client in the network of a process. Returns what it prints."""
         done = subprocess.run(
-            [*target, sys.executable, "-c", script], capture_output=True, encoding="utf-8", timeout=30, check=False
+            ["nsenter", "--target", str(process), "--net", sys.executable, "-c", script],
+            cwd=PROJECT,
+            capture_output=True,
+            encoding="utf-8",
+            timeout=30,
+            check=False,
         )
         assert done.returncode == 0, done.stderr + self.text()
         return done.stdout

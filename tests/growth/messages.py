@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from pamqp import commands, frame
 
-from tests.growth.table import Play, Row, row
+from tests.growth.table import UNEVENNESS, Play, Row, row
 from tests.growth.verbs import TYPES, Basic, Exchange, Queue, declared, filled, unacked
 from tests.growth.world import Client, World
 from tests.peer import publish_bytes
@@ -417,7 +417,8 @@ def many_backlogs_are_delivered(world: World, n: int) -> Play:
     world.turn(reader.session.resume, world.now)
 
 
-@row(ROWS, 20)
+# A turn that goes on with a read looks for the traits of its messages anew.
+@row(ROWS, 20, unevenness=UNEVENNESS)
 def many_clients_do_much_at_once(world: World, n: int) -> Play:
     clients = [world.client() for _ in range(n)]
     fanned_out(clients[0], 100)

@@ -31,6 +31,7 @@ def test_work_is_bounded(row: Row) -> None:
     assert faults(row) == []
 
 
+@pytest.mark.verify
 @pytest.mark.parametrize("row", [row for row in ROWS if row.name in KNOWN], ids=lambda row: row.name)
 def test_a_known_row_still_grows(row: Row) -> None:
     assert still_grows(row), f"mended, so it has to leave tests/growth/known.py: {KNOWN[row.name]}"

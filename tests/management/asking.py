@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -85,6 +85,9 @@ class StillNode(Node):
 
     def data_folder(self) -> str:
         return ""
+
+    def config_files(self) -> Sequence[str]:
+        return ("/etc/rabbitmq/rabbitmq.conf",)
 
     def restart_shovel(self, vhost: str, name: str) -> bool:
         return False

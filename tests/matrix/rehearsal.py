@@ -58,10 +58,11 @@ def client(
     timeout_s: float = 20.0,
     newer_only: Mapping[str, str] | None = None,
     build_s: float = 0.0,
+    needs: Sequence[str] = (),
 ) -> Client:
     """Create a client in this folder whose program is SCRIPT."""
     folder.mkdir(exist_ok=True)
     (folder / "play.py").write_text(SCRIPT, "utf-8")
     command = (sys.executable, "play.py")
-    row = Row(name, "Python", "1.0", command, install, programs, absent, newer_only or {}, timeout_s, build_s)
+    row = Row(name, "Python", "1.0", command, install, programs, absent, newer_only or {}, timeout_s, build_s, needs)
     return Client(row, folder)

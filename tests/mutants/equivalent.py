@@ -7,7 +7,7 @@ EQUIVALENT: dict[str, str] = {
     "self._consumers": "without a time there is no timer",
     "amqp_broker.broker.exchanges.topic:TopicTrie.match: if children → if children or True": "only saves two look-ups",
     "amqp_broker.broker.scheduling.timers:Timers.at: 1 → 2": "numbers of timers only have to grow",
-    "amqp_broker.broker.observe.trace:Trace._report: if self.is_full → if self.is_full or True": "only saves work",
+    "amqp_broker.broker.observe.trace:Trace._observe: if self.is_full → if self.is_full or True": "only saves work",
     "amqp_broker.broker.durability.stream_log:JournaledLog.first_head: if self._first_head is None or "
     "self._first_head.first != self.first → if (self._first_head is None or self._first_head.first != self.first) "
     "or True": "only saves a read",

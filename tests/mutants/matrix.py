@@ -65,10 +65,16 @@ class ChangedLine:
 
     def make(self) -> None:
         codes = {(code.co_qualname, code.co_firstlineno): code for code in all_codes(self._mutant.compiled())}
+        # The root conftest.py freezes objects after the collection of tests, and those that are frozen are not listed.
+        gc.unfreeze()
+        changed = 0
         for function in gc.get_objects():
             if isinstance(function, FunctionType) and function.__code__.co_filename == str(self._mutant.file):
                 known = function.__code__
                 function.__code__ = codes.get((known.co_qualname, known.co_firstlineno), known)
+                changed += function.__code__ is not known
+        if not changed:
+            raise LookupError(f"no function of {self._mutant.file} is imported")
 
     def tests(self, measured: Measured) -> set[int]:
         return measured.running(self._mutant.file, self._mutant.lines)
@@ -154,6 +160,8 @@ class Matrix:
         with suppress(ProcessLookupError):
             os.killpg(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
+        if not lines:
+            raise RuntimeError(f"{change.name} could not be made")
         caught = [int(test) for verb, _, test in (line.partition(" ") for line in lines) if verb == "failed"]
         verb, _, test = lines[-1].partition(" ")
         if verb == "impossible":

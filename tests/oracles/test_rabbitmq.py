@@ -25,6 +25,7 @@ def test_the_configuration_has_the_ports_of_the_plugins_and_all_settings(tmp_pat
         "log.file = false",
         f"management.tcp.port = {broker.management_port}",
         "management.tcp.ip = 127.0.0.1",
+        "management.db_cache_multiplier = 0",
         f"prometheus.tcp.port = {broker.prometheus_port}",
         "prometheus.tcp.ip = 127.0.0.1",
         f"stream.listeners.tcp.default = 127.0.0.1:{broker.stream_port}",

@@ -65,7 +65,7 @@ def test_a_message_that_never_came_is_found_by_its_id(browser: Browser, running:
     browser.start("queues/%2F/work")
     browser.shows("No message has come here")
     browser.find("input[aria-label='Search the messages of the virtual host']").send_keys("m-2")
-    browser.click(".lives summary", "never came")
+    browser.click(".lives summary", "not here")
     browser.shows("It was published to the exchange 'jobs' with routing key 'jbo', which led to no queue.")
     browser.shows("This queue is bound to the exchange 'jobs' with 'job'.")
     browser.find("input[aria-label='Search the messages of the virtual host']").send_keys("x")

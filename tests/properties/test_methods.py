@@ -10,12 +10,13 @@ from hypothesis import strategies as st
 from pamqp import base, commands, frame
 
 from amqp_broker.amqp.errors import Disconnect, FrameError
+from amqp_broker.amqp.fields import is_finite
 from amqp_broker.amqp.frames import method_frame
 from amqp_broker.amqp.message import FRAME
 from amqp_broker.amqp.methods import METHODS, decode_method, encode_method
 from tests.properties.generators import PAMQP_TABLES, SHORT_TEXT, TABLES, damaged, examples, shape, to_pamqp
 
-# Values as both sides take them.
+# Values as both sides take them. Erlang reads no number that is not finite, so no method has one.
 COMMON: dict[str, st.SearchStrategy[Any]] = {
     "bit": st.booleans(),
     "octet": st.integers(0, 2**8 - 1),
@@ -24,13 +25,13 @@ COMMON: dict[str, st.SearchStrategy[Any]] = {
     "longlong": st.integers(0, 2**63 - 1),
     "shortstr": SHORT_TEXT,
     "longstr": st.text(max_size=30),
-    "table": PAMQP_TABLES,
+    "table": PAMQP_TABLES.filter(is_finite),
 }
 # Values that pamqp would not take, but that are right.
 OURS = COMMON | {
     "longlong": st.integers(0, 2**64 - 1),
     "longstr": st.binary(max_size=30),
-    "table": TABLES,
+    "table": TABLES.filter(is_finite),
 }
 PAMQPS = [pytest.param(kind, id=METHODS[number].name) for number, kind in commands.INDEX_MAPPING.items()]
 

@@ -7,7 +7,7 @@ import pytest
 from amqp_broker.broker.admin.access import SHA256, Permission, TopicPermission
 from amqp_broker.broker.admin.policies import Policy
 from amqp_broker.server import administration_log
-from amqp_broker.server.administration_log import plugins_of, startup
+from amqp_broker.server.administration_log import config_files, plugins_of, startup
 from tests.peer import Lab
 
 
@@ -66,6 +66,11 @@ def test_the_startup_line_counts_the_plugins_below_it() -> None:
     first, *plugins = startup(plugins_of("", ALL_PORTS)).split("\n")
     assert first == f"Server startup complete; {len(plugins)} plugins started."
     assert {" * rabbitmq_management", " * rabbitmq_prometheus"} < set(plugins)
+
+
+def test_each_file_of_the_configuration_has_a_line() -> None:
+    lines = [" config file(s) : /etc/rabbitmq/rabbitmq.conf", "                : /etc/rabbitmq/conf.d/10-defaults.conf"]
+    assert config_files(["/etc/rabbitmq/rabbitmq.conf", "/etc/rabbitmq/conf.d/10-defaults.conf"]).split("\n") == lines
 
 
 def test_disabled_listeners_are_no_plugins() -> None:

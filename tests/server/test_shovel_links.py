@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
+from amqp_broker.broker.lab.fault_rules import Rule
 from amqp_broker.server.server import Server
 from tests.running import RunningServer
 from tests.server.shovels import COUNT, depth, fill, shovel, states
@@ -85,3 +88,18 @@ def test_a_local_shovel_yields_to_the_event_loop() -> None:
         asked = here.ask(lambda server: asyncio.ensure_future(forwarded_in_ten_turns(server)))
         here.until(lambda server: asked.done())
         assert asked.result() < 10 * 1000
+
+
+@pytest.mark.parametrize("action", ["cut", "close_channel", "close_connection", "black_hole"])
+def test_a_local_shovel_that_a_fault_ends_starts_again(action: str, caplog: pytest.LogCaptureFixture) -> None:
+    with RunningServer() as here:
+        rule = Rule(action, on="publish", exchange="amq.default", routing_key="other", times=1)
+        here.ask(lambda server: server.broker.faults.add(rule))
+        shovel(here, src_queue="q", dest_uri="amqp://", dest_queue="other", reconnect_delay=1)
+        fill(here, "q", 5)
+        here.until(lambda server: rule.hits == 1)
+        if action == "black_hole":
+            assert here.ask(lambda server: depth(server, "other")) <= 0
+            here.ask(lambda server: server.broker.faults.remove(rule.id))
+        here.until(lambda server: depth(server, "other") == 5)
+    assert "internal error" not in caplog.text

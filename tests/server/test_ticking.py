@@ -13,6 +13,7 @@ from pamqp import commands
 from pamqp.common import FieldTable
 
 from amqp_broker.server.clock import LATEST_MS
+from amqp_broker.server.server import Server
 from tests.client import PROTOCOL_HEADER, Client
 from tests.running import RunningServer
 
@@ -318,3 +319,33 @@ def test_a_timer_due_at_once_runs_before_the_next_read(running: RunningServer) -
     running.ask(arrange)
     running.until(lambda server: len(order) == 2)
     assert order == ["due", "read"]
+
+
+def test_habits_are_timed_by_the_clock_that_is_moved(running: RunningServer, client: Client) -> None:
+    def habits() -> list[str]:
+        def look(server: Server) -> list[str]:
+            server.broker.advice.scan_all()
+            return [advice.habit.name for advice in server.broker.advice]
+
+        return running.ask(look)
+
+    client.call(commands.Basic.Qos(prefetch_count=1000))
+    client.declare("orders", durable=True)
+    client.consume("orders")
+    for _ in range(2):
+        with Client(running.port).open() as publisher:
+            for _ in range(100):
+                publisher.publish("orders", b"m")
+            publisher.sync()
+        running.advance(MINUTE_MS)
+    assert habits() == ["growing-unacked"]
+
+
+def test_connections_of_different_minutes_of_a_moved_clock_are_no_habit(running: RunningServer, client: Client) -> None:
+    client.declare("orders", durable=True)
+    for _ in range(30):
+        with Client(running.port).open() as publisher:
+            publisher.publish("orders", b"m")
+            publisher.sync()
+        running.advance(MINUTE_MS)
+    assert running.ask(lambda server: len(server.broker.advice)) == 0

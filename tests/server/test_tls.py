@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import socket
 import ssl
 import threading
 from collections.abc import Callable, Iterator
-from pathlib import Path
+from contextlib import suppress
 from typing import Any
 
 import pika
@@ -18,15 +19,15 @@ from pamqp import commands
 from amqp_broker.broker.admin.access import Permission
 from amqp_broker.broker.clients.client_connection import Connection
 from amqp_broker.broker.clients.peer import Tls
-from amqp_broker.exit_codes import EX_CONFIG, EX_NOINPUT
+from amqp_broker.server import handshakes, tls
 from amqp_broker.server.listening import CannotListen
 from amqp_broker.server.server import Server
-from amqp_broker.server.tls import VERSIONS, TlsError, listener, own_folder, server_context
+from amqp_broker.server.tls import VERSIONS, listener
 from amqp_broker.settings.settings import Settings
 from compat.brokers import free_port
-from compat.certificates import Issued, Issuer, encrypted
+from compat.certificates import Issued, Issuer
 from compat.waiting import wait_until
-from tests.client import PROTOCOL_HEADER, Client
+from tests.client import PROTOCOL_HEADER, TIMEOUT_S, Client
 from tests.running import RunningServer
 
 NewLoop = Callable[[], asyncio.AbstractEventLoop]
@@ -96,6 +97,12 @@ def is_refused(running: RunningServer, context: ssl.SSLContext) -> bool:
         return not client.socket.recv(1000)
     except (ssl.SSLError, ConnectionError):
         return True
+
+
+def count_handshakes(server: Server) -> int:
+    # asyncio's own transport is freed only then.
+    gc.collect()
+    return len(tls.handshakes)
 
 
 # Accepted clients
@@ -213,6 +220,68 @@ def test_a_required_certificate_must_be_valid(
         assert is_refused(running, wrong)
         assert is_refused(running, issuer.expired().context())
         assert not is_refused(running, issuer.client("anna").context())
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+@pytest.mark.parametrize("shown", ["no certificate", "a stranger's", "an expired one"])
+def test_the_alert_names_the_reason_of_a_refusal_as_that_of_rabbitmq_4_3(
+    new_loop: NewLoop, issuer: Issuer, stranger: Issuer, served: Issued, shown: str, version: ssl.TLSVersion
+) -> None:
+    context = issuer.expired().context() if shown == "an expired one" else issuer.context()
+    if shown == "a stranger's":
+        foreign = stranger.client("anna")
+        context.load_cert_chain(foreign.certificate, foreign.key)
+    context.minimum_version = context.maximum_version = version
+    alerts = {
+        "no certificate": "alert (certificate required|handshake failure)",
+        "a stranger's": "alert unknown ca",
+        "an expired one": "alert certificate expired",
+    }
+    with RunningServer(new_loop, **settings(served, tls_require_peer_cert=True)) as running:
+        with pytest.raises(ssl.SSLError, match=alerts[shown]):
+            # With TLS 1.3 the client's handshake is complete before the broker sees the certificate.
+            TlsClient(running, context).socket.recv(1)
+        wait_until(lambda: running.ask(count_handshakes) == 0)
+
+
+@pytest.mark.parametrize(
+    ("sent", "logged"),
+    [
+        (PROTOCOL_HEADER, "wrong version number: the client may connect without TLS"),
+        (b"GET / HTTP/1.1\r\n\r\n", "http request: the client connects without TLS"),
+    ],
+)
+def test_a_client_without_tls_is_closed_at_once_and_the_log_says_so(
+    running: RunningServer, caplog: pytest.LogCaptureFixture, sent: bytes, logged: str
+) -> None:
+    with caplog.at_level(logging.INFO, "amqp_broker"), Client(tls_port(running)) as plain:
+        plain.send_bytes(sent)
+        assert plain.socket.recv(1) == b""
+    assert f"TLS handshake failed: {logged}" in caplog.messages
+
+
+def test_a_refused_client_that_goes_on_is_closed(
+    new_loop: NewLoop, issuer: Issuer, served: Issued, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The end of the handshake's time would close the socket as well.
+    monkeypatch.setattr(handshakes, "DURATION_S_MAX", 600)
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    connection = issuer.context().wrap_bio(incoming, outgoing, server_hostname="localhost")
+    with (
+        RunningServer(new_loop, **settings(served, tls_require_peer_cert=True)) as running,
+        socket.create_connection(("127.0.0.1", tls_port(running))) as peer,
+    ):
+        peer.settimeout(TIMEOUT_S)
+        for _ in range(2):
+            with suppress(ssl.SSLWantReadError):
+                connection.do_handshake()
+            peer.sendall(outgoing.read())
+            incoming.write(peer.recv(65536))
+        # It reads no alert, and sends more.
+        peer.sendall(b"\0" * 8)
+        with suppress(ConnectionResetError):
+            while peer.recv(65536):
+                pass
 
 
 def test_an_optional_certificate_must_be_valid(
@@ -341,74 +410,3 @@ def test_a_used_port_is_named_and_the_others_are_closed(served: Issued) -> None:
             pass
     assert caught.value.port == number
     socket.create_server(("127.0.0.1", plain)).close()
-
-
-# Certificate files
-
-
-def problem(**settings: Any) -> TlsError:
-    with pytest.raises(TlsError) as caught:
-        listener(Settings(**settings))
-    return caught.value
-
-
-def test_invalid_files_are_named(tmp_path: Path, issuer: Issuer, served: Issued) -> None:
-    cert, key, other = str(served.certificate), str(served.key), str(issuer.client("anna").key)
-    secret = str(encrypted(served.key, "sesame"))
-    nothing, text = str(tmp_path / "nothing.pem"), tmp_path / "text.pem"
-    text.write_text("hello", "utf-8")
-    broken = tmp_path / "broken.pem"
-    broken.write_text("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", "utf-8")
-    cases: list[tuple[dict[str, object], str, int]] = [
-        ({"tls_cert_file": nothing}, f"cannot read '{nothing}': No such file or directory", EX_NOINPUT),
-        ({"tls_key_file": nothing}, f"cannot read '{nothing}': No such file or directory", EX_NOINPUT),
-        ({"tls_ca_file": nothing}, f"cannot read '{nothing}': No such file or directory", EX_NOINPUT),
-        ({"tls_cert_file": str(tmp_path)}, f"cannot read '{tmp_path}': Is a directory", EX_NOINPUT),
-        ({"tls_cert_file": str(text)}, f"'{text}' is not a certificate in PEM format", EX_CONFIG),
-        ({"tls_key_file": str(text)}, f"'{text}' is not a key in PEM format", EX_CONFIG),
-        ({"tls_ca_file": str(text)}, f"'{text}' is not a certificate in PEM format", EX_CONFIG),
-        ({"tls_ca_file": str(broken)}, f"'{broken}' has a certificate that cannot be read", EX_CONFIG),
-        ({"tls_key_file": ""}, f"'{cert}' is not a key in PEM format", EX_CONFIG),
-        ({"tls_key_file": other}, f"the key '{other}' is not that of the certificate '{cert}'", EX_CONFIG),
-        ({"tls_key_file": secret}, f"the key '{secret}' is encrypted: set tls_key_password", EX_CONFIG),
-        (
-            {"tls_key_file": secret, "tls_key_password": "wrong"},
-            f"tls_key_password does not open the key '{secret}'",
-            EX_CONFIG,
-        ),
-        (
-            {"tls_require_peer_cert": True},
-            "tls_require_peer_cert requires tls_verify_peer: otherwise the certificate is not checked",
-            EX_CONFIG,
-        ),
-        (
-            {"tls_verify_peer": True},
-            "tls_verify_peer requires tls_ca_file, the authorities that sign certificates of clients",
-            EX_CONFIG,
-        ),
-    ]
-    for given, sentence, code in cases:
-        error = problem(**{"tls_cert_file": cert, "tls_key_file": key, **given})
-        assert (str(error), error.exit_code) == (sentence, code)
-
-
-def test_a_tls_port_requires_a_certificate() -> None:
-    assert str(problem(tls_port=5671)) == (
-        "TLS requires a certificate: set tls_cert_file and tls_key_file, or tls to 'auto'"
-    )
-
-
-def test_encrypted_keys_and_combined_files_work(tmp_path: Path, served: Issued) -> None:
-    server_context(str(served.certificate), str(encrypted(served.key, "sesame")), key_password="sesame")
-    both = tmp_path / "both.pem"
-    both.write_bytes(served.certificate.read_bytes() + served.key.read_bytes())
-    server_context(str(both))
-
-
-def test_own_certificates_are_kept_in_the_data_folder_or_the_cache(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    assert own_folder(Settings(data_dir=str(tmp_path / "data"))) == tmp_path / "data" / "tls"
-    assert own_folder(Settings(ephemeral=True)).name == "tls"
-    assert own_folder(Settings(ephemeral=True)).parent.name == "amqp-broker"

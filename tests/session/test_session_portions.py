@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 from pamqp import commands, frame
+from pamqp.common import FieldValue
 
 from amqp_broker.broker.broker import PORTION_STEPS
+from amqp_broker.broker.lab.fault_rules import Rule
 from amqp_broker.broker.scheduling.portions import WORK_MAX, Steps
 from amqp_broker.session.wire.dispatch import METHOD_WORK
 from tests.memory_journal import MemoryJournal
@@ -105,3 +107,25 @@ def test_answers_wait_for_their_commits() -> None:
     journal.commit()
     lab.broker.on_committed()
     assert not peer.session.outbox.held_until
+
+
+@pytest.mark.parametrize("action", ["cut", "close_channel", "close_connection", "black_hole"])
+def test_a_fault_acts_where_the_keys_of_a_message_take_several_portions(lab: Lab, peer: Peer, action: str) -> None:
+    peer.declare("q")
+    for number in range(100):
+        peer.call(commands.Queue.Bind(queue="q", exchange="amq.topic", routing_key=f"*.{number}.#"))
+    peer.call(commands.Confirm.Select())
+    rule = lab.broker.faults.add(Rule(action, on="confirm"))
+    keys: list[FieldValue] = [f"a.{number}.b" for number in range(9000)]
+    peer.publish("a.1.b", b"x", exchange="amq.topic", headers={"CC": keys})
+    assert peer.session.is_working
+    lab.drain()
+    assert rule.hits == 1
+    if action == "close_channel":
+        assert "closed by a fault" in peer.expect_channel_close(406)
+    elif action == "close_connection":
+        assert "closed by a fault" in peer.expect_connection_close(320)
+    else:
+        peer.expect_nothing()
+        assert peer.is_dropped == (action == "cut")
+        assert lab.vhost.queues["q"].ready_count == 1

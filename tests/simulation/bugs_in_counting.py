@@ -87,11 +87,11 @@ def a_deleted_exchange_is_still_named_as_a_source(patch: pytest.MonkeyPatch) -> 
 
 @plant
 def what_was_refused_and_dead_lettered_counts_twice(patch: pytest.MonkeyPatch) -> None:
-    def make(give_up: Callable[[Queue, Message, str], None]) -> Any:
-        def wrong(self: Queue, message: Message, reason: str) -> None:
+    def make(give_up: Callable[..., None]) -> Any:
+        def wrong(self: Queue, message: Message, reason: str, **options: bool) -> None:
             if reason == "rejected":
                 self.statistics.given_up[reason] += 1
-            give_up(self, message, reason)
+            give_up(self, message, reason, **options)
 
         return wrong
 

@@ -283,11 +283,11 @@ def the_oldest_death_is_told_first(patch: pytest.MonkeyPatch) -> None:
 
 @plant
 def a_missing_dead_letter_exchange_is_an_error(patch: pytest.MonkeyPatch) -> None:
-    def make(give_up: Callable[[Queue, Message, str], None]) -> Any:
-        def wrong(self: Queue, message: Message, reason: str) -> None:
+    def make(give_up: Callable[..., None]) -> Any:
+        def wrong(self: Queue, message: Message, reason: str, **options: bool) -> None:
             if self.settings.dead_letter_exchange:
                 self.vhost.exchange(self.settings.dead_letter_exchange)
-            give_up(self, message, reason)
+            give_up(self, message, reason, **options)
 
         return wrong
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -10,10 +10,11 @@ from pamqp import commands
 
 from amqp_broker.amqp.connection_states import ENDED
 from amqp_broker.amqp.message import Message
+from amqp_broker.broker.broker import Broker
 from amqp_broker.broker.clients.client_connection import Connection
 from amqp_broker.broker.lab import delivery_faults, publish_faults
 from amqp_broker.broker.lab.connection_faults import ConnectionFaults
-from amqp_broker.broker.lab.delivery_faults import DelayedDelivery
+from amqp_broker.broker.lab.delivery_faults import DelayedDelivery, Handover
 from amqp_broker.broker.lab.fault_rules import Rule
 from amqp_broker.broker.lab.withheld_confirms import WithheldConfirms
 from amqp_broker.broker.queues.consumer import Consumer
@@ -34,9 +35,9 @@ def what_is_nacked_is_taken_all_the_same(patch: pytest.MonkeyPatch) -> None:
 
 @plant
 def a_later_confirm_stands_for_one_that_is_lost(patch: pytest.MonkeyPatch) -> None:
-    def make(pass_over: Callable[[WithheldConfirms, Channel, int], list[int]]) -> Any:
-        def wrong(self: WithheldConfirms, channel: Channel, until: int) -> list[int]:
-            pass_over(self, channel, until)
+    def make(pass_over: Callable[..., list[int]]) -> Any:
+        def wrong(self: WithheldConfirms, channel: Channel, until: int, traced: Mapping[int, Message]) -> list[int]:
+            pass_over(self, channel, until, traced)
             return []
 
         return wrong
@@ -161,8 +162,8 @@ def what_is_late_counts_as_delivered_at_once(patch: pytest.MonkeyPatch) -> None:
 def what_is_late_is_lost_with_its_consumer(patch: pytest.MonkeyPatch) -> None:
     def make(come: Callable[[DelayedDelivery, int], None]) -> Any:
         def wrong(self: DelayedDelivery, now: int) -> None:
-            queue, position = self._queue, self._position
-            if self.consumer in queue.consumers:
+            queue, consumer, message, _, position, _ = self.handover
+            if consumer in queue.consumers:
                 come(self, now)
                 return
             late = self._broker.faults.delayed.pop(queue)
@@ -170,8 +171,8 @@ def what_is_late_is_lost_with_its_consumer(patch: pytest.MonkeyPatch) -> None:
             if late:
                 self._broker.faults.delayed[queue] = late
             queue.unacked_count -= 1
-            queue.forget(position, self.message)
-            self.consumer.release()
+            queue.forget(position, message)
+            consumer.release()
 
         return wrong
 
@@ -196,14 +197,15 @@ def what_was_late_and_came_back_is_late_again(patch: pytest.MonkeyPatch) -> None
 
 @plant
 def what_is_late_is_hit_by_no_other_rule(patch: pytest.MonkeyPatch) -> None:
-    def make(init: Callable[..., None]) -> Any:
-        def wrong(self: DelayedDelivery, *what: Any) -> None:
-            init(self, *what)
-            self._rules = [rule for rule in self._rules if rule.action == "delay_delivery"]
+    arrive = delivery_faults.arrive
 
-        return wrong
+    def wrong(broker: Broker, handover: Handover, *, is_late: bool = False) -> None:
+        if is_late:
+            handover.consumer.deliver_reserved(*handover[3:])
+        else:
+            arrive(broker, handover)
 
-    replace(patch, DelayedDelivery, "__init__", make)
+    patch.setattr(delivery_faults, "arrive", wrong)
 
 
 @plant

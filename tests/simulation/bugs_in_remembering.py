@@ -295,7 +295,7 @@ def how_often_it_came_back_is_not_written(patch: pytest.MonkeyPatch) -> None:
 
 @plant
 def a_restart_does_not_count_as_a_return(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(ReturnCounts, "on_recovered", lambda self, position, returns: None)
+    patch.setattr(ReturnCounts, "on_recovered", lambda self, position, returns, failures=None: None)
 
 
 @plant

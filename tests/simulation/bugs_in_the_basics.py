@@ -60,7 +60,7 @@ def new_messages_overtake_those_that_came_back(patch: pytest.MonkeyPatch) -> Non
 
 @plant
 def a_closed_channel_loses_what_it_held(patch: pytest.MonkeyPatch) -> None:
-    def take_unacked(self: Channel) -> list[tuple[int, Delivery]]:
+    def take_unacked(self: Channel, reason: str) -> list[tuple[int, Delivery]]:
         for queue, _, position, message in self.unacked.deliveries.values():
             queue.unacked_count -= 1
             queue.forget(position, message)
@@ -72,14 +72,14 @@ def a_closed_channel_loses_what_it_held(patch: pytest.MonkeyPatch) -> None:
 
 @plant
 def a_closed_channel_forgets_what_it_has_not_committed(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Transaction, "roll_back", lambda self, channel: None)
+    patch.setattr(Transaction, "roll_back", lambda self, channel, reason: None)
 
 
 @plant
 def a_rollback_brings_tags_back_in_any_order(patch: pytest.MonkeyPatch) -> None:
-    def make(roll_back: Callable[[Transaction, Channel], None]) -> Any:
-        def wrong(self: Transaction, channel: Channel) -> None:
-            roll_back(self, channel)
+    def make(roll_back: Callable[[Transaction, Channel, str], None]) -> Any:
+        def wrong(self: Transaction, channel: Channel, reason: str) -> None:
+            roll_back(self, channel, reason)
             unacked = channel.unacked
             unacked.deliveries = dict(reversed(unacked.deliveries.items()))
 
@@ -217,9 +217,9 @@ def a_purge_takes_what_is_unacked_too(patch: pytest.MonkeyPatch) -> None:
 
 @plant
 def what_came_back_is_not_marked(patch: pytest.MonkeyPatch) -> None:
-    def make(pull: Callable[[Queue], tuple[Message, int, bool] | None]) -> Any:
-        def wrong(self: Queue) -> tuple[Message, int, bool] | None:
-            pulled = pull(self)
+    def make(pull: Callable[..., tuple[Message, int, bool] | None]) -> Any:
+        def wrong(self: Queue, **options: bool) -> tuple[Message, int, bool] | None:
+            pulled = pull(self, **options)
             return None if pulled is None else (pulled[0], pulled[1], False)
 
         return wrong

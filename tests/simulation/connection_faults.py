@@ -125,7 +125,9 @@ def only(client: Client) -> str:
 
 def hit(sim: Simulation, one: RuleModel) -> list[Client]:
     """Whom a rule on "now" hits."""
-    found = [client for client in sim.clients if one.said.get("connection") in (None, only(client))]
+    found = [
+        client for client in sim.clients if one.said.get("connection") in (None, only(client)) and shows(client, one)
+    ]
     one.matched += len(found)
     one.hits += len(found)
     for client in found:
@@ -133,9 +135,14 @@ def hit(sim: Simulation, one: RuleModel) -> list[Client]:
     return found
 
 
+def shows(client: Client, one: RuleModel) -> bool:
+    """Return whether a rule has an effect on a client: without heartbeats, none can be stopped."""
+    return one.said["action"] != "stop_heartbeats" or bool(client.heartbeat_s)
+
+
 def on_open(sim: Simulation, client: Client) -> None:
     for one in sim.faults.rules:
-        if one.said.get("on") == "open" and one.count_match():
+        if one.said.get("on") == "open" and shows(client, one) and one.count_match():
             afflict(client, one)
 
 
@@ -144,7 +151,7 @@ def unblock(sim: Simulation) -> None:
     client = sim.chance.choice([*sim.clients, None])
     sim.tell(client)
     rule = sim.lab.broker.faults.add(Rule("unblock", connection=None if client is None else only(client)))
-    found = sim.clients if client is None else [client]
+    found = [one for one in (sim.clients if client is None else [client]) if one.blocked_by]
     demand(rule.hits == len(found), f"{rule.hits} connections are unblocked, not {len(found)}")
     sim.lab.broker.faults.remove(rule.id)
     sim.hear()

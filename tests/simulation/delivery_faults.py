@@ -12,7 +12,6 @@ The broker may choose the consumer, so the model takes the consumer of a late de
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -37,14 +36,14 @@ DELIVERY_ACTIONS = ["delay_delivery", "duplicate", "cancel_consumer"]
 
 @dataclass(eq=False)
 class LateModel:
-    """A delivery that is late, and the rules that have hit it."""
+    """A delivery that is late, and the rule that has hit it."""
 
     copy: Copy
     consumer: ConsumerModel
     heard: Heard
     redelivered: bool
     due_ms: int
-    rules: list[RuleModel]
+    rule: RuleModel
 
 
 def is_strike(callback: object) -> bool:
@@ -58,10 +57,11 @@ def hear_of_late(sim: Simulation) -> None:
         for late in ones.values():
             if late not in known:
                 known[late] = None
-                content, pieces = frame.unmarshal(late.delivered.content)[2], late.delivered.body_pieces()
-                heard = heard_in(late.delivered, content, b"".join(pieces))
-                consumer = consumer_of(sim, late.consumer)
-                delivery = Delivery(consumer, 0, late.redelivered, heard, late)
+                delivered = late.handover.delivered
+                content, pieces = frame.unmarshal(delivered.content)[2], delivered.body_pieces()
+                heard = heard_in(delivered, content, b"".join(pieces))
+                consumer = consumer_of(sim, late.handover.consumer)
+                delivery = Delivery(consumer, 0, late.handover.redelivered, heard, late)
                 sim.world.heard.setdefault(consumer.queue, []).append(delivery)
 
 
@@ -73,38 +73,38 @@ def consumer_of(sim: Simulation, consumer: Consumer) -> ConsumerModel:
 def deliver(world: World, delivery: Delivery, copy: Copy) -> None:
     """Deliver a copy to a consumer, now or late, as the rules say."""
     model, consumer = world.faults, delivery.consumer
-    hits = [
-        one
-        for one in model.rules
-        if one.said["action"] in DELIVERY_ACTIONS
-        and copy not in one.delayed
-        and one.fits(copy.message, copy.queue.name)
-        and one.count_match()
-    ]
+    delay = next((one for one in model.rules if delays(one, copy) and one.count_match()), None)
     for one in model.rules:
         one.delayed.discard(copy)
-    delay_ms = max((one.said.get("delay_ms", 0) for one in hits), default=0)
-    demand(bool(delay_ms) == (delivery.late is not None), f"{delivery} is late, or is not, for {delay_ms} ms")
+    demand((delay is not None) == (delivery.late is not None), f"{delivery} is late, or is not")
     consumer.check_precedence(copy)
     consumer.channel.count_in(consumer)
     if delivery.late is None:
         consumer.channel.hold(delivery.tag, copy, consumer, consumer.no_ack)
-        follow_hits(world, delivery, hits)
+        follow_hits(world, delivery, copy)
     else:
-        late = LateModel(copy, consumer, delivery.heard, delivery.redelivered, world.now + delay_ms, hits)
+        assert delay is not None
+        due_ms = world.now + delay.said["delay_ms"]
+        late = LateModel(copy, consumer, delivery.heard, delivery.redelivered, due_ms, delay)
         model.delayed[delivery.late] = late
         consumer.channel.late.append(late)
 
 
-def follow_hits(world: World, delivery: Delivery, hits: Iterable[RuleModel]) -> None:
-    """Apply the rules that hit a delivery: duplicates, cancellations and the like."""
-    consumer, tag = delivery.consumer, delivery.tag
-    for one in hits:
-        if one.said["action"] == "duplicate":
+def delays(one: RuleModel, copy: Copy) -> bool:
+    """Return whether a rule delays a delivery, unless it is spent or passes over it."""
+    is_delay = one.said["action"] == "delay_delivery" and copy not in one.delayed
+    return is_delay and one.fits(copy.message, copy.queue.name)
+
+
+def follow_hits(world: World, delivery: Delivery, copy: Copy) -> None:
+    """Apply the rules that hit what a consumer has got: duplicates, and a cancellation unless one is due."""
+    consumer, tag, model = delivery.consumer, delivery.tag, world.faults
+    for one in model.rules:
+        if one.said["action"] == "duplicate" and one.fits(copy.message, copy.queue.name) and one.count_match():
             tag += 1
             hear_duplicate(world, consumer, Delivery(consumer, tag, True, delivery.heard))
-        elif one.said["action"] == "cancel_consumer":
-            world.faults.cancels_due.append(consumer)
+    if consumer not in model.cancels_due and model.first("cancel_consumer", copy.message, copy.queue.name) is not None:
+        model.cancels_due.append(consumer)
 
 
 def hear_duplicate(world: World, consumer: ConsumerModel, expected: Delivery) -> None:
@@ -140,14 +140,12 @@ def come_late(sim: Simulation, callback: DelayedDelivery) -> None:
     demand(delivery == expected, f"{delivery} comes, not {expected}")
     channel.late.remove(late)
     channel.hold(delivery.tag, copy, consumer, consumer.no_ack)
-    follow_hits(world, delivery, late.rules)
+    follow_hits(world, delivery, copy)
 
 
 def return_late(world: World, late: LateModel) -> None:
     copy, channel = late.copy, late.consumer.channel
-    for one in late.rules:
-        if one.said["action"] == "delay_delivery":
-            one.delayed.add(copy)
+    late.rule.delayed.add(copy)
     blocked = world.blocked(channel)
     channel.was_freed = True
     copy.queue.requeue(copy)
@@ -164,7 +162,7 @@ def return_late(world: World, late: LateModel) -> None:
 
 def strike(sim: Simulation, callback: partial[None]) -> None:
     """Carry out the cancellation that a delivery has caused."""
-    consumer = callback.args[0]
+    consumer = callback.args[1]
     due = next(
         one
         for one in sim.faults.cancels_due

@@ -16,12 +16,13 @@ from pamqp.commands import Connection
 from amqp_broker.amqp.connection_states import ENDED
 from amqp_broker.broker.lab.delivery_faults import DelayedDelivery
 from amqp_broker.broker.lab.fault_rules import Rule
-from tests.simulation.client import CONFIRMING, TRANSACTIONAL, ChannelModel, Client, ConsumerModel, Publish
+from tests.simulation.client import CONFIRMING, TRANSACTIONAL, ChannelModel, Client, ConsumerModel, Held, Publish
 from tests.simulation.connection_faults import LASTING_ACTIONS, add_lasting, afflict, recover, unblock
 from tests.simulation.delivery_faults import DELIVERY_ACTIONS, LateModel, cancel_now
 from tests.simulation.ledger import Copy, Message, demand
 
 if TYPE_CHECKING:
+    from tests.simulation.queues import QueueModel
     from tests.simulation.simulation import Simulation
 
 ELSEWHERE = "elsewhere"
@@ -76,47 +77,48 @@ class FaultsModel:
 
     def on_publish(self, client: Client, channel: ChannelModel, publish: Publish) -> None:
         """Apply the rules to a publish: set its fate instead of routing."""
-        hits = [
-            one
-            for one in self.rules
-            if (one.said["action"] in PUBLISH_ACTIONS or one.said.get("on") == "publish")
-            and (channel.mode == CONFIRMING or not one.said["action"].startswith("confirm_"))
-            and (publish.mandatory or one.said["action"] != "return")
-            and one.fits(publish.message)
-            and one.count_match()
-        ]
-        for one in hits:
-            said = one.said
-            if said["action"] == "block":
-                afflict(client, one)
-            if said["action"] == "return":
-                publish.returns += 1
-            publish.is_nacked |= said["action"] == "confirm_nack"
-            publish.is_unconfirmed |= said["action"] == "confirm_drop"
-            publish.delay_ms = max(publish.delay_ms, said.get("delay_ms", 0))
-            if said["action"] == "confirm_nack" or (said["action"] == "return" and not said.get("is_routed")):
-                publish.is_lost = True
-        if publish.is_lost:
-            publish.queues = []
-            if channel.mode == TRANSACTIONAL:
-                publish.mandatory = False
+        if not client.blocked_by and (block := self.first("block", publish.message)) is not None:
+            afflict(client, block)
+        if channel.mode == TRANSACTIONAL:
+            return
+        self.return_mandatory(publish, publish.queues)
+        if channel.mode == CONFIRMING:
+            publish.is_unconfirmed = self.first("confirm_drop", publish.message) is not None
+            if not publish.is_unconfirmed:
+                publish.is_nacked = self.first("confirm_nack", publish.message) is not None
+                delay = self.first("confirm_delay", publish.message)
+                publish.delay_ms = 0 if delay is None else delay.said["delay_ms"]
+        if publish.is_nacked or publish.is_lost:
+            publish.is_lost, publish.queues = True, []
 
-    def lost_acks(self, channel: ChannelModel, tags: list[int]) -> set[int]:
-        """Which of the acks the broker does not hear."""
-        lost = set()
-        for tag in tags:
-            copy = channel.held[tag].copy
-            hits = [
+    def first(self, action: str, message: Message, queue: str | None = None) -> RuleModel | None:
+        """Return the rule with this action that hits a message, beside which no other one counts."""
+        return next(
+            (
                 one
                 for one in self.rules
-                if one.said["action"] == "drop_ack"
-                and not copy.queue.is_deleted
-                and one.fits(copy.message, copy.queue.name)
+                if one.said["action"] == action
+                and one.said.get("on") not in ("now", "open")
+                and one.fits(message, queue)
                 and one.count_match()
-            ]
-            if hits:
-                lost.add(tag)
-        return lost
+            ),
+            None,
+        )
+
+    def return_mandatory(self, publish: Publish, queues: list[QueueModel]) -> None:
+        """Return a mandatory message that would go to some queues, if a rule says so."""
+        if publish.mandatory and queues and (one := self.first("return", publish.message)) is not None:
+            publish.returns = 1
+            publish.is_lost = not one.said.get("is_routed")
+
+    def lost_acks(self, held: dict[int, Held], tags: list[int]) -> set[int]:
+        """Which of the acks the broker does not hear."""
+        copies = {tag: held[tag].copy for tag in tags}
+        return {
+            tag
+            for tag, copy in copies.items()
+            if not copy.queue.is_deleted and self.first("drop_ack", copy.message, copy.queue.name) is not None
+        }
 
     @property
     def loses_acks(self) -> bool:
@@ -201,7 +203,8 @@ def strike_now(sim: Simulation) -> None:
     channels = list(client.channels.values())
     name = f"regex:^{client.peer.session.name.replace('.', '[.]')}$"
     rule = sim.lab.broker.faults.add(Rule(action, connection=name))
-    demand(rule.hits == 1, f"{action} hits {rule.hits} connections")
+    expected = int(action != "close_channel" or bool(channels))
+    demand(rule.hits == expected, f"{action} hits {rule.hits} connections")
     if action == "close_channel":
         sim.hear()
         for channel in channels:

@@ -215,7 +215,7 @@ def settle(sim: Simulation) -> None:
             channel.settled[tag] = channel.held.pop(tag), verdict
             channel.settled[tag][0].method = number
     else:
-        lost = sim.faults.lost_acks(channel, settled) if verdict == "ack" else set()
+        lost = sim.faults.lost_acks(channel.held, settled) if verdict == "ack" else set()
         sim.world.settle(channel, [tag for tag in settled if tag not in lost], verdict)
 
 
@@ -267,9 +267,20 @@ def commit(sim: Simulation) -> None:
         f"{client}: {[one.message for one in channel.publishes]} and "
         f"{[(verdict, held.copy) for held, verdict in channel.settled.values()]}"
     )
-    channel.returns = [publish for publish in channel.publishes if publish.mandatory and not publish.queues]
+    channel.returns = []
     for publish in channel.publishes:
-        count_publish(sim, channel, publish, [queue for queue in publish.queues if not queue.is_deleted])
+        targets = [queue for queue in publish.queues if not queue.is_deleted]
+        if publish.mandatory and not publish.queues:
+            channel.returns.append(publish)
+        sim.faults.return_mandatory(publish, targets)
+        channel.returns += [publish] * publish.returns
+        if publish.is_lost:
+            publish.queues, targets = [queue for queue in publish.queues if queue.is_deleted], []
+        count_publish(sim, channel, publish, targets)
+    acked = sorted(tag for tag, (_, verdict) in channel.settled.items() if verdict == "ack")
+    lost = sim.faults.lost_acks({tag: channel.settled[tag][0] for tag in acked}, acked)
+    channel.held.update({tag: channel.settled.pop(tag)[0] for tag in sorted(lost)})
+    channel.held = dict(sorted(channel.held.items()))
     journal, messages = sim.lab.broker.journal, [publish.message for publish in channel.publishes]
     batch = journal.batch
     client.send(frame.marshal(Tx.Commit(), channel.number))

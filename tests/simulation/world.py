@@ -300,6 +300,9 @@ class World:
             taken = [queue.accept(publish.message, None, is_closed=queue in closed) for queue in queues]
             if not all(taken) and not closed.intersection(queues):
                 is_complete = False
+            # A classic queue that was deleted refuses its messages.
+            if any(queue.is_deleted and not queue.is_quorum for queue in publish.queues):
+                is_complete = False
         return is_complete
 
     def blocked(self, channel: ChannelModel, first: Iterable[ConsumerModel | None] = ()) -> list[ConsumerModel]:

@@ -17,7 +17,7 @@ from amqp_broker.store import chunks
 from amqp_broker.store.codec import MalformedRecord
 from amqp_broker.store.environment import Environment
 from amqp_broker.store.journal import LmdbJournal
-from amqp_broker.store.seal import DamagedRecord
+from amqp_broker.store.seal import SEAL_BYTES, DamagedRecord
 from amqp_broker.store.store import Store
 from tests.broker_parts import new_message, new_queue
 from tests.store.failing import full_disk
@@ -43,6 +43,14 @@ def test_a_chunk_is_read_as_it_was_written(filters: frozenset[str] | None, has_u
     found = chunks.decode(1 << 40, chunks.encode(Chunk(head, messages)))
     assert found.head == head
     assert [fields_of(message) for message in found.messages] == [fields_of(message) for message in messages]
+
+
+@pytest.mark.parametrize("filters", [None, frozenset({"a", "b"})])
+def test_a_chunk_of_format_1_gets_a_checksum_of_its_head(filters: frozenset[str] | None) -> None:
+    record = chunks.encode(Chunk(ChunkHead(7, 2, 1, 6, filters, False), [new_message(b"one"), new_message(b"two")]))
+    _, messages_at = chunks.decode_head(7, record)
+    elder = bytes([1]) + record[1 : messages_at - SEAL_BYTES] + record[messages_at:]
+    assert chunks.renew(7, elder) == record
 
 
 def test_a_chunk_is_read_for_readers_with_the_offsets_of_its_messages() -> None:

@@ -12,6 +12,9 @@ from tests.store.page_damage import fill
 from tests.store.stores import PAGE_BYTES, outcomes_of
 
 Records = set[tuple[str, bytes, bytes]]
+# Places on a meta page: after 16 octets, and after 24 and two trees.
+MAP_BYTES_AT = pages.PAGE_HEAD.size + 16
+LAST_PAGE_AT = pages.PAGE_HEAD.size + 24 + 2 * pages.TREE.size
 
 
 @pytest.fixture(scope="module")
@@ -87,6 +90,20 @@ def test_a_file_without_a_meta_page_is_beyond_repair(store: Path) -> None:
     copy = changed(store, 0, 0, bytes(2 * PAGE_BYTES))
     with pytest.raises(pages.DamagedFile, match="both of its meta pages"):
         records_of(copy)
+
+
+def test_a_last_page_far_behind_the_end_of_the_file_is_not_looked_for(store: Path) -> None:
+    found, _ = records_of(store)
+    root = root_of_messages(store)
+    content = bytearray(changed(store, root, 0, bytes(PAGE_BYTES)).read_bytes())
+    map_bytes = int.from_bytes(content[MAP_BYTES_AT : MAP_BYTES_AT + 8], sys.byteorder)
+    far = (map_bytes // PAGE_BYTES - 1).to_bytes(8, sys.byteorder)
+    for number in (0, 1):
+        at = number * PAGE_BYTES + LAST_PAGE_AT
+        content[at : at + 8] = far
+    copy = store.parent / "copy"
+    copy.write_bytes(content)
+    assert records_of(copy) == (found, {root})
 
 
 @pytest.mark.verify

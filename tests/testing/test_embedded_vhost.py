@@ -9,7 +9,7 @@ import pytest
 from pika.exceptions import AMQPError
 
 from amqp_broker.broker.admin.metadata import Metadata
-from amqp_broker.testing import EmbeddedBroker, LeakWarning
+from amqp_broker.testing import EmbeddedBroker, LeakWarning, UnusedFaultWarning
 from amqp_broker.testing.external_broker import ExternalBroker
 
 
@@ -44,6 +44,15 @@ def leave_open() -> Iterator[Connect]:
 def close(connection: pika.BlockingConnection) -> None:
     with suppress(AMQPError):
         connection.close()
+
+
+def test_a_fault_rule_that_hit_nothing_is_warned_of_at_the_end_of_the_block(broker: EmbeddedBroker) -> None:
+    with pytest.warns(UnusedFaultWarning, match="hit nothing: there was no ack") as caught, broker.vhost() as vhost:
+        vhost.faults.add("drop_ack")
+    assert caught[0].filename == __file__
+    assert len(vhost.unused_faults) == 1
+    with warnings.catch_warnings(action="error"), broker.vhost(warns=False) as silent:
+        silent.faults.add("drop_ack")
 
 
 @pytest.mark.parametrize("is_frozen", [True, False])

@@ -154,3 +154,95 @@ def test_a_message_without_a_queue_has_a_hint() -> None:
     assert words(report.text()) == [
         "#1 publish exchange 'shop', routing key 'order.payed' -> no queue (did you mean 'order.paid'?): b''"
     ]
+
+
+def reported(lab: Lab) -> FailureReport:
+    report = FailureReport()
+    report.begin(lab.vhost)
+    return report
+
+
+def test_an_ack_of_a_stream_joins_the_delivery_to_its_consumer() -> None:
+    lab = Lab()
+    peer, report = lab.connect(), reported(lab)
+    peer.declare("s", durable=True, arguments={"x-queue-type": "stream"})
+    peer.call(commands.Basic.Qos(prefetch_count=5))
+    for tag in ("first", "second"):
+        peer.consume("s", tag)
+    peer.publish("s", b"m")
+    # The second consumer settles; the first does not.
+    peer.send(commands.Basic.Ack(2))
+    name = peer.session.name
+    assert words(report.text())[1:] == [
+        f"#1 deliver queue 's' to {name} channel 1: b'm'",
+        f"#1 deliver queue 's' to {name} channel 1, acked: b'm'",
+    ]
+
+
+def test_a_hint_follows_the_bindings() -> None:
+    lab = Lab()
+    peer, report = lab.connect(), reported(lab)
+    peer.declare("q")
+    peer.publish("order.paid", b"", exchange="amq.direct")
+    peer.call(commands.Queue.Bind(queue="q", exchange="amq.direct", routing_key="order.payed"))
+    peer.publish("order.paid", b"", exchange="amq.direct")
+    peer.call(commands.Queue.Unbind(queue="q", exchange="amq.direct", routing_key="order.payed"))
+    peer.publish("order.paid", b"", exchange="amq.direct")
+    hints = [line.partition("no queue ")[2].partition(":")[0] for line in words(report.text())]
+    assert hints == [
+        "(the exchange has no bindings)",
+        "(did you mean 'order.payed'?)",
+        "(the exchange has no bindings)",
+    ]
+
+
+def test_a_delayed_message_has_a_line_when_it_is_due() -> None:
+    lab = Lab()
+    peer, report = lab.connect(), reported(lab)
+    peer.declare("q")
+    arguments: FieldTable = {"x-delayed-type": "fanout"}
+    peer.call(commands.Exchange.Declare(exchange="later", exchange_type="x-delayed-message", arguments=arguments))
+    peer.call(commands.Queue.Bind(queue="q", exchange="later"))
+    peer.publish("k", b"m", exchange="later", headers={"x-delay": 1000})
+    lab.advance(1000)
+    peer.publish("k", b"n", exchange="later", headers={"x-delay": 1000})
+    peer.call(commands.Exchange.Delete(exchange="later"))
+    assert words(report.text()) == [
+        "#1 publish exchange 'later', routing key 'k' -> delayed in 'later': b'm'",
+        "#1 route exchange 'later', routing key 'k', due -> 'q'",
+        "#2 publish exchange 'later', routing key 'k' -> delayed in 'later': b'n'",
+        "#2 drop exchange 'later', routing key 'k': exchange_deleted",
+    ]
+
+
+def test_a_transaction_shows_what_was_committed() -> None:
+    lab = Lab()
+    peer, report = lab.connect(), reported(lab)
+    peer.declare("q")
+    peer.call(commands.Tx.Select())
+    peer.publish("q", b"1")
+    peer.call(commands.Tx.Rollback())
+    peer.publish("q", b"2")
+    peer.call(commands.Tx.Commit())
+    peer.publish("q", b"3")
+    peer.disconnect()
+    assert words(report.text()) == [
+        "#1 tx_publish exchange '', routing key 'q', not committed (rollback): b'1'",
+        "#2 tx_publish exchange '', routing key 'q': b'2'",
+        "#2 publish exchange '', routing key 'q' -> 'q': b'2'",
+        "#3 tx_publish exchange '', routing key 'q', not committed (connection_closed): b'3'",
+    ]
+
+
+def test_a_refused_or_returned_message_has_its_reason() -> None:
+    lab = Lab()
+    peer, report = lab.connect(), reported(lab)
+    peer.declare("q", arguments={"x-max-length": 1, "x-overflow": "reject-publish"})
+    peer.publish("q", b"1")
+    peer.publish("q", b"2")
+    peer.consume("q")
+    peer.disconnect()
+    assert [line for line in words(report.text()) if "publish" not in line and "deliver" not in line] == [
+        "#2 refuse queue 'q': maxlen",
+        "#1 requeue queue 'q': connection_closed",
+    ]

@@ -168,3 +168,20 @@ def test_abandoned_queues_are_reported(broker: EmbeddedBroker, vhost: EmbeddedVH
     broker.clock.advance(timedelta(minutes=1))
     assert habits(vhost) == ["leaked-queues"]
     assert [advice.place.queue for advice in broker.advice] == ["amq.gen-*"]
+
+
+def test_faults_that_have_hit_nothing_fail_a_verification(
+    broker: EmbeddedBroker, vhost: EmbeddedVHost, channel: BlockingChannel
+) -> None:
+    vhost.faults.verify()
+    rule = vhost.faults.add("confirm_nack", routing_key="payed")
+    channel.confirm_delivery()
+    channel.queue_declare("paid", durable=True)
+    channel.basic_publish("", "paid", b"m")
+    for faults in (vhost.faults, broker.faults):
+        with pytest.raises(AssertionError, match="hit nothing: 1 publish had routing_key 'paid'"):
+            faults.verify()
+    with broker.vhost() as other:
+        other.faults.verify()
+    vhost.faults.remove(rule)
+    vhost.faults.verify()

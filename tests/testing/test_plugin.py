@@ -14,15 +14,6 @@ from tests.testing.user_suites import ROOT, Suite
 
 pytest_plugins = ["pytester"]
 
-# The list keeps the connection from the garbage collector, which would close it.
-LEAKING = """
-connections = []
-
-def test_leaks(amqp_url):
-    url = amqp_url + "?client_properties={'connection_name': 'my app'}"
-    connections.append(pika.BlockingConnection(pika.URLParameters(url)))
-"""
-
 
 @pytest.fixture
 def suite(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Suite:
@@ -294,24 +285,6 @@ def test_the_traceback_of_a_failure_ends_in_the_test(suite: Suite) -> None:
 def test_a_passed_test_reports_nothing(suite: Suite) -> None:
     tests = "def test_one(amqp_url):\n    pass\n"
     assert "amqp -" not in suite.run(tests, "-rA").stdout.str()
-
-
-def test_leaks_are_ignored_warned_of_or_failures(suite: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
-    result = suite.run(LEAKING)
-    result.assert_outcomes(passed=1, warnings=1)
-    result.stdout.fnmatch_lines(["*LeakWarning: connection 'my app' (127.0.0.1:*) of * is open"])
-    suite.run("", "--amqp-broker-leaks=ignore").assert_outcomes(passed=1)
-    result = suite.run("", "--amqp-broker-leaks=fail")
-    result.assert_outcomes(passed=1, errors=1)
-    result.stdout.fnmatch_lines(["the test left open:", "connection 'my app' *"])
-    monkeypatch.setenv("AMQP_BROKER_LEAKS", "fail")
-    suite.run().assert_outcomes(passed=1, errors=1)
-    assert suite.run("", "--amqp-broker-leaks=nothing").ret == pytest.ExitCode.USAGE_ERROR
-
-
-def test_the_ini_file_configures_leaks(suite: Suite) -> None:
-    suite.pytester.makefile(".ini", pytest="[pytest]\namqp_broker_leaks = fail\n")
-    suite.run(LEAKING).assert_outcomes(passed=1, errors=1)
 
 
 def test_each_worker_of_xdist_has_a_broker_of_its_own(suite: Suite) -> None:

@@ -57,6 +57,9 @@ SENTENCE_END = re.compile(r"(?<=[.!?:;])[)”\"*_]*\s+(?=[(“\"*_]*[A-Z`])")
 ABBREVIATION = re.compile(r"\b(?:e\.g|i\.e|etc|vs|cf|No)\.$")
 
 
+Definition = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+
+
 class Text(NamedTuple):
     """A docstring, a block of comments, a paragraph, a list item or a cell of a table."""
 
@@ -143,21 +146,29 @@ def paragraphs(text: str, line: int) -> Iterator[Text]:
             block.append(item[1] if item else stripped)
 
 
-def docstrings(source: str) -> Iterator[Text]:
-    """Yield the docstrings of a Python module, the first paragraph of each marked as such."""
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
-            docstring = ast.get_docstring(node, clean=True)
-            if docstring:
-                for position, block in enumerate(paragraphs(docstring, node.body[0].lineno)):
-                    yield block._replace(is_docstring=position == 0)
+def definitions(source: str) -> Iterator[Definition]:
+    """Yield a Python module and its classes and functions, nested ones too, without a look at expressions."""
+    pending: list[ast.AST] = [ast.parse(source)]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, Definition):
+            yield node
+        for block in ("body", "orelse", "handlers", "finalbody", "cases"):
+            pending += getattr(node, block, ())
 
 
-def test_names(source: str) -> Iterator[Text]:
-    """Yield the names of test functions as sentences."""
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.name.startswith("test_"):
-            yield Text(node.lineno, node.name.removeprefix("test_").replace("_", " "))
+def docstring(node: Definition) -> Iterator[Text]:
+    """Yield the paragraphs of a docstring, the first marked as such."""
+    found = ast.get_docstring(node, clean=True)
+    if found:
+        for position, block in enumerate(paragraphs(found, node.body[0].lineno)):
+            yield block._replace(is_docstring=position == 0)
+
+
+def test_name(node: Definition) -> Iterator[Text]:
+    """Yield the name of a test function as a sentence."""
+    if not isinstance(node, (ast.Module, ast.ClassDef)) and node.name.startswith("test_"):
+        yield Text(node.lineno, node.name.removeprefix("test_").replace("_", " "))
 
 
 def comments(source: str) -> Iterator[Text]:
@@ -214,8 +225,9 @@ def marked_comments(text: str, mark: str) -> Iterator[Text]:
 def texts(path: str, source: str) -> Iterator[Text]:
     """Yield the prose of a file."""
     if path.endswith(".py"):
-        yield from docstrings(source)
-        yield from test_names(source)
+        for node in definitions(source):
+            yield from docstring(node)
+            yield from test_name(node)
         yield from comments(source)
     elif path.endswith(".md"):
         yield from paragraphs(re.sub(r"<!--.*?-->", "", source), 1)
@@ -241,13 +253,18 @@ def files() -> tuple[str, ...]:
 
 
 @cache
+def texts_of(path: str) -> tuple[Text, ...]:
+    """Return the prose of a file of the repository."""
+    return tuple(texts(path, (ROOT / path).read_text("utf-8")))
+
+
+@cache
 def found() -> dict[str, dict[str, list[Finding]]]:
     """Return all findings by folder and path."""
     all_found: dict[str, dict[str, list[Finding]]] = {}
     for path in files():
         if path.endswith((".py", ".md", *HASHED, *SLASHED)) and path not in QUOTING:
-            source = (ROOT / path).read_text("utf-8")
-            in_file = [finding for text in texts(path, source) for finding in findings(text)]
+            in_file = [finding for text in texts_of(path) for finding in findings(text)]
             if in_file:
                 all_found.setdefault(folder_of(path), {})[path] = in_file
     return all_found

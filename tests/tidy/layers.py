@@ -120,8 +120,6 @@ LAYERS = {
         {
             "amqp",
             "broker/scheduling",
-            "broker/durability",
-            "broker/lab",
             "broker/observe",
             "session/channel",
             "session/methods",
@@ -134,6 +132,7 @@ LAYERS = {
             "amqp",
             "broker/scheduling",
             "broker/admin",
+            "broker/durability",
             "broker/queues",
             "broker/routing",
             "broker/lab",

@@ -7,7 +7,7 @@ from functools import cache
 
 import pytest
 
-from tests.tidy.language import ROOT, comments, docstrings, files
+from tests.tidy.language import ROOT, files, texts_of
 
 PAGES = [path for path in files() if path.endswith(".md")]
 MODULES = [path for path in files() if path.endswith(".py")]
@@ -66,11 +66,12 @@ def test_files_that_a_document_names_exist(path: str) -> None:
 
 
 def test_files_that_docstrings_and_comments_name_exist() -> None:
-    unknown = []
-    for path in MODULES:
-        source = (ROOT / path).read_text("utf-8")
-        texts = [*docstrings(source), *comments(source)]
-        unknown += [f"{path}:{text.line}: {name}" for text in texts for name in unknown_files(text.text)]
+    unknown = [
+        f"{path}:{text.line}: {name}"
+        for path in MODULES
+        for text in texts_of(path)
+        for name in unknown_files(text.text)
+    ]
     assert unknown == []
 
 

@@ -22,7 +22,7 @@ PREFIXES = sorted(
         CONFTEST["SMOKE"],
         *(
             prefix
-            for name in ("VERIFY", "SPARK", "APART", "LONG", "MANY_MESSAGES", "WHOLE_ONLY")
+            for name in ("VERIFY", "SPARK", "APART", "LONG", "MANY_MESSAGES", "NINTH", "WHOLE_ONLY")
             for prefix in CONFTEST[name]
         ),
     }
@@ -69,6 +69,32 @@ def test_a_test_with_a_turn_runs_on_one_of_27_days(number: int, turn: int, monke
             days.append(day)
     monkeypatch.undo()
     assert len(days) == 1
+
+
+@pytest.mark.parametrize("number", range(18))
+def test_a_long_test_runs_on_one_of_nine_days(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    days = []
+    for day in range(20_000, 20_009):
+        monkeypatch.setattr("time.time", lambda now=day * 24 * 3600: now)
+        if CONFTEST["is_in_ninth"](number, day % 3):
+            days.append(day)
+    monkeypatch.undo()
+    assert len(days) == 1
+
+
+def test_long_tests_are_numbered_among_themselves() -> None:
+    class Named:
+        def __init__(self, nodeid: str) -> None:
+            self.nodeid = nodeid
+
+        def get_closest_marker(self, name: str) -> None:
+            pass
+
+    long = CONFTEST["NINTH"][0]
+    items = [Named(long if number % 2 else "tests/other.py") for number in range(36)]
+    chosen = [CONFTEST["of_third"](items, third) for third in range(3)]
+    assert [sum(item.nodeid == long for item in items) for items in chosen] == [2, 2, 2]
+    assert sum(item.nodeid != long for items in chosen for item in items) == 18
 
 
 def test_a_named_test_exists() -> None:

@@ -75,6 +75,10 @@ class ClientConnection(Peer, Generic[C_co]):
         """Close the connection with 320 CONNECTION_FORCED."""
 
     @abstractmethod
+    def can_show(self, rule: Rule) -> bool:
+        """Return whether a fault would have an effect on the connection now."""
+
+    @abstractmethod
     def apply_fault(self, rule: Rule, channel: int | None = None) -> None:
         """Apply a fault to the connection, or to one of its channels (None: to all)."""
 

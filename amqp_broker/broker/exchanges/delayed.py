@@ -57,6 +57,10 @@ class DelayedExchange(Exchange):
     _is_releasing: bool = False
 
     @property
+    def expects_queues(self) -> bool:
+        return self._inner.expects_queues or super().expects_queues
+
+    @property
     def routes_by_message(self) -> bool:
         return True
 
@@ -85,12 +89,21 @@ class DelayedExchange(Exchange):
             self._wake()
 
     def close(self) -> None:
+        if self._vhost.trace is not None and self._delayed:
+            self._vhost.broker.do_in_portions(self._reporting_discarded(self.delayed()))
         self._delayed.clear()
         if self._buffer is not None:
             self._buffer.drop()
         if self._timer is not None:
             self._timer.cancel()
         self._inner.close()
+
+    def _reporting_discarded(self, delayed: Iterator[tuple[int, Message]]) -> Steps[None]:
+        for _, message in delayed:
+            if self._vhost.trace is not None:
+                self._vhost.trace.discarded(self.name, message)
+            self._vhost.broker.work += RELEASE_WORK
+            yield
 
     # Routing
 
@@ -102,6 +115,8 @@ class DelayedExchange(Exchange):
         inner = self.undelayed(headers)
         if inner is None:
             self.keep_back(message, self._vhost.broker.now + delay_of(headers))
+            if self._vhost.trace is not None:
+                self._vhost.trace.kept_back(self.name, message)
             return ()
         inner.match_work = 0
         found = inner.destinations(routing_keys, headers, message)
@@ -186,9 +201,13 @@ class DelayedExchange(Exchange):
         broker = self._vhost.broker
         queues = yield from self._vhost.routing(self, keys, headers, released)
         broker.work += RELEASE_WORK + len(queues)
+        if not queues and self._delayed and self.expects_queues:
+            broker.advice.on_unroutable_when_due(self._vhost, self, message.routing_key)
         if self._delayed:
             # It is still the first, unless the exchange was deleted meanwhile.
             self._forget_first()
+            if self._vhost.trace is not None:
+                self._vhost.trace.routed(self.name, released, list(queues), is_due=True)
             with broker.dead_letters_held():
                 for queue in queues:
                     queue.accept(released)

@@ -89,8 +89,10 @@ class Exchange(ABC):
     history: History | None = None
     # The work of matching the current message (`Session.spend`): bindings that were looked at.
     match_work: int = 0
-    # A routing key that led to no queue, published without mandatory.
+    # A routing key that led to no queue where one was expected, published without mandatory.
     unroutable_key: str | None = None
+    # Set if messages were dropped where none was expected.
+    had_no_subscribers: bool = False
 
     def __str__(self) -> str:
         return f"exchange '{self.name}' in vhost '{self.vhost}'"
@@ -102,6 +104,14 @@ class Exchange(ABC):
         if name is None and self.policy is not None:
             name = self.policy.definition.get("alternate-exchange")
         return name
+
+    @property
+    def expects_queues(self) -> bool:
+        """True if a message that no queue gets is a loss.
+
+        It is none if the exchange is for subscribers, and has none at the moment and no alternate exchange.
+        """
+        return self.type == "direct" or bool(self.bindings) or self.alternate is not None
 
     @property
     def routes_by_message(self) -> bool:

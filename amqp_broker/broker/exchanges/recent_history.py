@@ -71,6 +71,8 @@ class RecentHistoryExchange(FanoutExchange):
         for message in reversed(messages) if isinstance(destination, Exchange) else messages:
             queues = yield from self._queues_behind(destination, message)
             broker.work += AGAIN_WORK + len(queues)
+            if self._vhost.trace is not None and queues:
+                self._vhost.trace.routed(self.name, message, queues, is_due=False)
             for queue in queues:
                 queue.accept(message)
             yield

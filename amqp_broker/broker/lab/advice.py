@@ -27,6 +27,9 @@ from amqp_broker.broker.lab.habits import (
     UNUSED_MS,
     Habit,
     family,
+    is_left,
+    is_short,
+    is_unused,
     removed_from,
 )
 
@@ -107,11 +110,13 @@ class Advice:
 class _SeenChannel:
     """Notes on a channel between scans."""
 
-    __slots__ = ("has_persistent", "newest_tag", "reported", "settled", "since_ms")
+    __slots__ = ("excused", "has_persistent", "newest_tag", "reported", "settled", "since_ms")
 
     def __init__(self) -> None:
         # A persistent message was published here without confirms.
         self.has_persistent = False
+        # Messages that exchanges dropped before their first binding.
+        self.excused: dict[Exchange, int] = {}
         # Habits already reported here, each with a key of its own.
         self.reported: set[tuple[str, str]] = set()
         # Number of settled deliveries, and the time of its last change; -1 while few deliveries are unacked.
@@ -275,6 +280,25 @@ class Advisor:
         """Note a persistent message on a channel without confirms and transactions."""
         self._seen(channel).has_persistent = True
 
+    def on_unroutable(self, channel: ClientChannel, exchange: Exchange, routing_key: str) -> None:
+        """Report a message that a delayed exchange has routed nowhere at once."""
+        self._report_unroutable(channel, exchange, routing_key)
+
+    def on_unroutable_when_due(self, vhost: VHost, exchange: Exchange, routing_key: str) -> None:
+        """Report a delayed message that no queue gets. Its publisher may have gone."""
+        detail = f"such as with routing key {routing_key!r}, when a delayed message was due"
+        self._report("unroutable", Place(vhost.name, exchange=exchange.name), detail=detail)
+
+    def on_first_binding(self, vhost: VHost, exchange: Exchange) -> None:
+        """Note that messages so far were published before the exchange for subscribers had any."""
+        for connection in self._broker.connections:
+            for channel in connection.channels.values() if connection.vhost is vhost else ():
+                channel.collect()
+                self._check_channel(channel)
+                published = channel.counts.publishes.get(exchange)
+                if published is not None and published.drop_unroutable:
+                    self._seen(channel).excused[exchange] = published.drop_unroutable
+
     def on_channel_ended(self, channel: ClientChannel) -> None:
         """Check a channel that closes, alone or with its connection; its counts are complete."""
         self._check_channel(channel)
@@ -290,7 +314,7 @@ class Advisor:
         counts = channel.counts
         if is_short(counts.published.publish, counts.delivered.deliver_get):
             rate = self._connections[channel.connection].short_channels
-            if rate.reaches(SHORT_LIVED_MIN, self._broker.real_now()):
+            if rate.reaches(SHORT_LIVED_MIN, self._broker.now):
                 self._report("channel-per-message", place_of(channel.connection, channel.vhost), channel)
 
     def on_connection_closed(self, connection: Connection) -> None:
@@ -306,7 +330,7 @@ class Advisor:
             if len(rates) >= CLIENTS_MAX:
                 del rates[next(iter(rates))]
             rate = rates[place] = _Rate()
-        if rate.reaches(SHORT_LIVED_MIN, self._broker.real_now()):
+        if rate.reaches(SHORT_LIVED_MIN, self._broker.now):
             self._report("connection-per-message", place, connection=connection)
 
     def on_vhost_deleted(self, vhost: VHost) -> None:
@@ -345,10 +369,9 @@ class Advisor:
             exchanges = [exchange.name or "(default)" for exchange in counts.publishes]
             self._report_once("no-confirms", channel, detail=f"published to exchange '{printable(exchanges[-1])}'")
         for exchange, published in counts.publishes.items():
-            if published.drop_unroutable and exchange.unroutable_key is not None and loses(exchange):
-                name = exchange.name or "(default)"
-                detail = f"such as with routing key {exchange.unroutable_key!r}"
-                self._report_once("unroutable", channel, name, detail, exchange=name)
+            excused = 0 if seen is None else seen.excused.get(exchange, 0)
+            if published.drop_unroutable > excused and exchange.unroutable_key is not None:
+                self._report_unroutable(channel, exchange, exchange.unroutable_key)
         for queue, got in counts.deliveries.items():
             if got.get_empty >= EMPTY_POLLS_MIN or got.get + got.get_no_ack >= POLLS_MIN:
                 self._report_once("polling", channel, queue.name, queue=family(queue.name))
@@ -356,6 +379,11 @@ class Advisor:
             self._check_consumers(channel)
         if channel.consumers:
             self._check_unacked(channel)
+
+    def _report_unroutable(self, channel: ClientChannel, exchange: Exchange, routing_key: str) -> None:
+        name = exchange.name or "(default)"
+        detail = f"such as with routing key {routing_key!r}"
+        self._report_once("unroutable", channel, name, detail, exchange=name)
 
     def _check_consumers(self, channel: ClientChannel) -> None:
         for queue, number in Counter(consumer.queue for consumer in channel.consumers.values()).items():
@@ -371,7 +399,7 @@ class Advisor:
             if seen is not None:
                 seen.settled = -1
             return
-        seen, now = self._seen(channel), self._broker.real_now()
+        seen, now = self._seen(channel), self._broker.now
         newest = next(reversed(unacked))
         settled = newest - len(unacked)
         if seen.settled != settled:
@@ -414,35 +442,3 @@ def place_of(connection: Connection, vhost: VHost, *, exchange: str = "", queue:
     client = family(printable(given)) if isinstance(given, str) else ""
     user = connection.user.name if connection.user is not None else ""
     return Place(vhost.name, user, client, exchange, queue)
-
-
-def loses(exchange: Exchange) -> bool:
-    """Return whether unroutable messages of an exchange are a loss.
-
-    They are not where an exchange for many subscribers has no bindings at the moment. Delayed messages count as
-    unroutable on arrival.
-    """
-    if exchange.type == "x-delayed-message":
-        return False
-    return exchange.type == "direct" or bool(exchange.bindings)
-
-
-def is_short(published: int, received: int) -> bool:
-    """Return whether a channel or a connection carried one message, or one and its answer."""
-    return published <= 1 and received <= 1 and published + received > 0
-
-
-def is_left(queue: Queue) -> bool:
-    """Return whether a queue without consumers will not be deleted by itself."""
-    return not (queue.is_deleted or queue.owner is not None or queue.consumers or queue.settings.expires_ms)
-
-
-def is_unused(queue: Queue) -> bool:
-    """Return whether a queue was never used and has no bindings."""
-    return not (
-        queue.incoming
-        or queue.message_count
-        or queue.statistics.published
-        or queue.statistics.deliveries.deliver_get
-        or queue.statistics.deliveries.get_empty
-    )

@@ -73,6 +73,17 @@ class ConnectionFaults:
 
     # Acting
 
+    def can_show(self, rule: Rule) -> bool:
+        """Return whether a rule would have an effect on the open connection."""
+        session = self._session
+        if session.state is not RUNNING:
+            return False
+        if rule.action == "unblock":
+            return self.blocking_reason is not None
+        if rule.action == "close_channel":
+            return bool(session.channels)
+        return rule.action != "stop_heartbeats" or session.heartbeats is not None
+
     def raise_for(self, rule: Rule) -> None:
         """Carry out a rule while the reader runs. Raise what ends the channel or the connection."""
         if rule.action == "close_channel":

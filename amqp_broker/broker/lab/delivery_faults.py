@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from functools import partial
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
+
+from amqp_broker.broker.lab.fault_rules import ENDS
+from amqp_broker.broker.queues.leaving_reasons import CANCELLED
 
 if TYPE_CHECKING:
     from amqp_broker.amqp.message import Message
@@ -16,6 +19,17 @@ if TYPE_CHECKING:
     from amqp_broker.broker.queues.consumer import Consumer
     from amqp_broker.broker.queues.queue import Queue
     from amqp_broker.session.channel.channel import Channel
+
+
+class Handover(NamedTuple):
+    """A message of a queue that its consumer gets as `delivered`."""
+
+    queue: Queue
+    consumer: Consumer
+    message: Message
+    delivered: Message
+    position: int
+    redelivered: bool
 
 
 def deliver(
@@ -31,37 +45,51 @@ def deliver(
 
     A rule that ends a consumer or a connection is carried out after the queue's current deliveries.
     """
-    injector = broker.faults
-    rules = injector.hits_of_message(
-        [rule for rule in injector.on_deliver if (queue, position) not in rule.delayed],
-        connection_of(consumer),
-        message,
-        lambda: [queue.name],
-    )
-    if rules:
-        injector.report(rules, connection_of(consumer), message, queue.name)
+    injector, handover = broker.faults, Handover(queue, consumer, message, delivered, position, redelivered)
+    delays = [
+        rule
+        for rule in injector.on_deliver
+        if rule.action == "delay_delivery" and (queue, position) not in rule.delayed
+    ]
+    hits = injector.hits_of_message(delays, connection_of(consumer), message, lambda: [queue.name], one=True)
     for rule in injector.on_deliver:
         rule.delayed.discard((queue, position))
-    delay_ms = max((rule.delay_ms for rule in rules if rule.action == "delay_delivery"), default=0)
-    if delay_ms:
-        queue.note_change()
-        queue.unacked_count += 1
-        consumer.reserve()
-        delayed = DelayedDelivery(broker, queue, consumer, message, delivered, position, redelivered, rules)
-        injector.delayed.setdefault(queue, {})[position] = delayed
-        broker.timers.at(broker.now + delay_ms, delayed)
+    if not hits:
+        arrive(broker, handover)
+        return
+    [rule] = hits
+    injector.report(hits, connection_of(consumer), message, queue.name)
+    queue.note_change()
+    queue.unacked_count += 1
+    consumer.reserve()
+    delayed = DelayedDelivery(broker, handover, rule)
+    injector.delayed.setdefault(queue, {})[position] = delayed
+    broker.timers.at(broker.now + rule.delay_ms, delayed)
+
+
+def arrive(broker: Broker, handover: Handover, *, is_late: bool = False) -> None:
+    """Deliver a message that is not delayed, or (`is_late`) no longer, and carry out the rules that hit it."""
+    queue, consumer, message, delivered, position, redelivered = handover
+    injector, connection = broker.faults, connection_of(consumer)
+    copies = [rule for rule in injector.on_deliver if rule.action == "duplicate"]
+    rules = injector.hits_of_message(copies, connection, message, lambda: [queue.name])
+    # Another rule has no effect on what is about to end.
+    places = (consumer, (connection, consumer.number), connection)
+    if injector.ending.isdisjoint(places):
+        ends = [rule for rule in injector.on_deliver if rule.action in ENDS or rule.action == "cancel_consumer"]
+        rules += injector.hits_of_message(ends, connection, message, lambda: [queue.name], one=True)
+    injector.report(rules, connection, message, queue.name)
+    if is_late:
+        consumer.deliver_reserved(delivered, position, redelivered)
     else:
         consumer.deliver(delivered, position, redelivered)
-        after_delivery(broker, consumer, delivered, rules)
-
-
-def after_delivery(broker: Broker, consumer: Consumer, delivered: Message, rules: Iterable[Rule]) -> None:
-    """Carry out the rules that have hit a message, now that its consumer has it."""
     for rule in rules:
         if rule.action == "duplicate":
             consumer.deliver_again(delivered)
-        elif rule.action != "delay_delivery":
-            broker.timers.at(broker.now, partial(strike, consumer, rule))
+        else:
+            place = places[0 if rule.action == "cancel_consumer" else 1 if rule.action == "close_channel" else 2]
+            injector.ending.add(place)
+            broker.timers.at(broker.now, partial(strike, injector, consumer, rule, place))
 
 
 def connection_of(consumer: Consumer) -> Connection:
@@ -69,8 +97,9 @@ def connection_of(consumer: Consumer) -> Connection:
     return cast("Connection", consumer.connection)
 
 
-def strike(consumer: Consumer, rule: Rule, now: int) -> None:
-    """Carry out a rule that ends a consumer, its channel or its connection."""
+def strike(injector: FaultInjector, consumer: Consumer, rule: Rule, place: object, now: int) -> None:
+    """Carry out a rule that ends a consumer, its channel or its connection, which is the `place`."""
+    injector.ending.discard(place)
     if rule.action == "cancel_consumer":
         cancel(consumer)
     else:
@@ -89,42 +118,29 @@ def cancel(consumer: Consumer) -> None:
 class DelayedDelivery:
     """A delayed delivery: the message is neither ready nor with its consumer, and counts as unacked."""
 
-    __slots__ = ("_broker", "_position", "_queue", "_rules", "consumer", "delivered", "message", "redelivered")
+    __slots__ = ("_broker", "_rule", "handover")
 
-    def __init__(
-        self,
-        broker: Broker,
-        queue: Queue,
-        consumer: Consumer,
-        message: Message,
-        delivered: Message,
-        position: int,
-        redelivered: bool,
-        rules: list[Rule],
-    ) -> None:
-        self._broker, self._queue, self._position, self._rules = broker, queue, position, rules
-        self.consumer = consumer
-        self.message = message
-        self.delivered = delivered
-        self.redelivered = redelivered
+    def __init__(self, broker: Broker, handover: Handover, rule: Rule) -> None:
+        self._broker, self._rule = broker, rule
+        self.handover = handover
 
     def __call__(self, now: int) -> None:
-        injector, queue, position = self._broker.faults, self._queue, self._position
+        injector, (queue, consumer, message, _, position, _) = self._broker.faults, self.handover
         self._broker.now = now
         del injector.delayed[queue][position]
         if not injector.delayed[queue]:
             del injector.delayed[queue]
-        if self.consumer in queue.consumers:
+        if consumer in queue.consumers:
             queue.unacked_count -= 1
-            self.consumer.deliver_reserved(self.delivered, position, self.redelivered)
-            after_delivery(self._broker, self.consumer, self.delivered, self._rules)
+            arrive(self._broker, self.handover, is_late=True)
             return
-        position = queue.requeue(position, self.message)
+        if queue.vhost.trace is not None:
+            queue.vhost.trace.requeued(queue, message, CANCELLED)
+        position = queue.requeue(position, message)
         # Another consumer gets the message, which delays it enough.
-        for rule in self._rules:
-            if rule.action == "delay_delivery" and not queue.is_deleted:
-                rule.delayed.add((queue, position))
-        self.consumer.release()
+        if not queue.is_deleted:
+            self._rule.delayed.add((queue, position))
+        consumer.release()
         queue.serve_returned()
 
 
@@ -144,4 +160,6 @@ def effective_acks(channel: Channel, deliveries: Collection[tuple[int, Delivery]
         (dropped if rules else effective).append((tag, delivery))
     if dropped:
         channel.unacked.put_back(dropped)
+        if channel.unacked.deadlines is not None:
+            channel.unacked.deadlines.resume()
     return effective

@@ -15,7 +15,19 @@ from typing import TYPE_CHECKING, Final
 
 from amqp_broker.amqp.errors import DoesNotExist, InvalidParameter
 from amqp_broker.broker.lab import delivery_faults
-from amqp_broker.broker.lab.fault_rules import ACK, CONFIRM, CONNECT, DELIVER, LOGIN, NOW, OPEN, PUBLISH, Rule, fits
+from amqp_broker.broker.lab.fault_rules import (
+    ACK,
+    CONFIRM,
+    CONNECT,
+    DELIVER,
+    ENDS,
+    LOGIN,
+    NOW,
+    OPEN,
+    PUBLISH,
+    Rule,
+    fits,
+)
 
 if TYPE_CHECKING:
     from amqp_broker.amqp.message import Message
@@ -47,6 +59,8 @@ class FaultInjector:
         self.on_ack: tuple[Rule, ...] = ()
         # Delayed deliveries by queue and position.
         self.delayed: dict[Queue, dict[int, DelayedDelivery]] = {}
+        # Consumers, channels and connections that a delivery ends once its queue has delivered what it can.
+        self.ending: set[object] = set()
 
     def __iter__(self) -> Iterator[Rule]:
         return iter(list(self._rules.values()))
@@ -68,6 +82,7 @@ class FaultInjector:
         rule.check()
         if rule.vhost is not None and rule.vhost not in self._broker.vhosts:
             raise InvalidParameter(f"there is no vhost '{rule.vhost}'")
+        self._check_places(rule)
         if len(self._rules) >= RULES_MAX:
             raise InvalidParameter(f"there are {RULES_MAX} faults already, which is the most there may be")
         rule.id = next(self._ids)
@@ -78,6 +93,17 @@ class FaultInjector:
         else:
             self._rules_changed()
         return rule
+
+    def _check_places(self, rule: Rule) -> None:
+        """Raise InvalidParameter for a rule on deliveries of a queue that is a stream."""
+        vhosts = self._broker.vhosts.values()
+        named = [
+            vhost.queues[rule.queue]
+            for vhost in vhosts
+            if rule.on == DELIVER and rule.queue in vhost.queues and rule.vhost in (None, vhost.name)
+        ]
+        if named and all(queue.type == "stream" for queue in named):
+            raise InvalidParameter(f"queue '{rule.queue}' is a stream, and no rule on 'deliver' applies to streams")
 
     def remove(self, rule_id: int) -> None:
         """Remove a rule and end its effect on connections. Raise DoesNotExist."""
@@ -118,7 +144,7 @@ class FaultInjector:
                         if rule.matches_queue([consumer.queue.name]) and rule.count_match():
                             self.report([rule], connection, None, consumer.queue.name)
                             delivery_faults.cancel(consumer)
-            elif rule.count_match():
+            elif connection.can_show(rule) and rule.count_match():
                 self.report([rule], connection, None)
                 connection.apply_fault(rule)
 
@@ -140,25 +166,49 @@ class FaultInjector:
             for rule in (*self.on_deliver, *self.on_ack)
         )
 
-    def hits(self, rules: Iterable[Rule], matches: Callable[[Rule], bool]) -> list[Rule]:
-        """Return the rules that match and hit now."""
-        hits = [rule for rule in rules if matches(rule) and rule.count_match()]
+    def hits(self, rules: Iterable[Rule], matches: Callable[[Rule], bool], *, one: bool = False) -> list[Rule]:
+        """Return the rules that match and hit now, or (`one`) the first of them.
+
+        With `one`, no match is counted for the rules after it, because the first hides their effect.
+        """
+        hits: list[Rule] = []
+        for rule in rules:
+            if matches(rule) and rule.count_match():
+                hits.append(rule)
+                if one:
+                    break
         if any(rule.is_spent for rule in hits):
             self._rules_changed()
         return hits
 
     def hits_of_connection(self, rules: Iterable[Rule], connection: Connection, user: str | None = None) -> list[Rule]:
-        """Return the rules that hit a connection; `user` is the name it gives before its login."""
-        hits = self.hits(rules, lambda rule: rule.matches_connection(connection, user))
+        """Return the rules that hit a connection; `user` is the name it gives before its login.
+
+        A rule that ends the connection hits it alone.
+        """
+
+        def matches(rule: Rule) -> bool:
+            return rule.matches_connection(connection, user)
+
+        hits = self.hits([rule for rule in rules if rule.action in ENDS], matches, one=True)
+        if not hits:
+            lasting = [rule for rule in rules if rule.action not in ENDS and connection.can_show(rule)]
+            hits = self.hits(lasting, matches)
         self.report(hits, connection, None)
         return hits
 
     def hits_of_message(
-        self, rules: Iterable[Rule], connection: Connection, message: Message, queues: Callable[[], list[str]]
+        self,
+        rules: Iterable[Rule],
+        connection: Connection,
+        message: Message,
+        queues: Callable[[], list[str]],
+        *,
+        one: bool = False,
     ) -> list[Rule]:
         """Return the rules that hit a message; `queues` returns its queues, and is called if a rule needs them.
 
-        The caller reports them.
+        `one` is that of `hits`. The caller reports them.
         """
         return self.hits(
             rules,
@@ -167,6 +217,7 @@ class FaultInjector:
                 and rule.matches_message(message.exchange, message.routing_key)
                 and (rule.queue is None or rule.matches_queue(queues()))
             ),
+            one=one,
         )
 
     @staticmethod
@@ -184,8 +235,8 @@ class FaultInjector:
             vhost.trace.faulted(connection.name, client | facts, message, queue)
 
     def hits_of_ack(self, connection: Connection, message: Message, queue: Queue) -> list[Rule]:
-        """Return the rules that hit the ack of a message."""
-        hits = self.hits_of_message(self.on_ack, connection, message, lambda: [queue.name])
+        """Return the rule that hits the ack of a message, if one does."""
+        hits = self.hits_of_message(self.on_ack, connection, message, lambda: [queue.name], one=True)
         self.report(hits, connection, message, queue.name)
         return hits
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, dataclass, field, fields
-from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from amqp_broker.amqp.errors import AMQPError, InvalidParameter
-from amqp_broker.broker.admin import patterns
+from amqp_broker.broker.admin import globs, patterns
 
 if TYPE_CHECKING:
     from amqp_broker.broker.clients.client_connection import Connection
@@ -72,6 +71,8 @@ ACTIONS: Final[dict[str, Action]] = {
     "delay_delivery": Action((DELIVER,), ("delay_ms",)),
     "drop_ack": Action((ACK,)),
 }
+# Actions after which the channel or the connection is not served any more: no other rule has an effect then.
+ENDS: Final = frozenset({"close_channel", "close_connection", "cut", "reset", "black_hole", "refuse", "refuse_login"})
 # Default reply code and text by action.
 REPLIES: Final = {
     "return": (312, "NO_ROUTE"),
@@ -85,9 +86,10 @@ REPLY_CODES: Final = range(200, 600)
 class Rule:
     """The fault (`action`), its moment (`on`), the fields to match, and how often it hits. Times are in ms.
 
-    Patterns are globs (`orders.*`, where `*` is any text), or regular expressions after `regex:`; `vhost` is a name.
-    None matches everything. The first `after` matches are passed over; each later match is a hit with `probability`,
-    until there were `times` hits. `matched` and `hits` count them; `hits` of a rule on "now" counts what it found.
+    Patterns are globs (broker/admin/globs.py), or regular expressions after `regex:`; `vhost` is a name, and the
+    exchange `amq.default` the default one. None matches everything. The first `after` matches are passed over; each
+    later match is a hit with `probability`, until there were `times` hits. `matched` and `hits` count them; `hits` of a
+    rule on "now" counts what it found.
     """
 
     action: str
@@ -218,6 +220,9 @@ class Rule:
 
     def matches_connection(self, connection: Connection, user: str | None = None) -> bool:
         """Return whether the fields of a connection match; `user` is the name it gives before its login."""
+        if connection in self.affected:
+            # The effect lasts already, so nothing would be seen of another hit.
+            return False
         if self.vhost is not None and (connection.vhost is None or connection.vhost.name != self.vhost):
             return False
         name = user if connection.user is None else connection.user.name
@@ -234,7 +239,7 @@ class Rule:
         )
 
     def matches_message(self, exchange: str, routing_key: str) -> bool:
-        return (self.exchange is None or fits(self.exchange, exchange)) and (
+        return (self.exchange is None or fits(globs.exchange_name(self.exchange), exchange)) and (
             self.routing_key is None or fits(self.routing_key, routing_key)
         )
 
@@ -293,7 +298,7 @@ def fits(pattern: str, text: str) -> bool:
     """Return whether a glob, or a regular expression after `regex:`, matches a text."""
     if pattern.startswith(REGEX):
         return patterns.matches(pattern.removeprefix(REGEX), text)
-    return fnmatchcase(text, pattern)
+    return globs.matches(pattern, text)
 
 
 def name_of(code: int) -> str:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from amqp_broker.broker.queues.reply import REPLY_PREFIX
+
+if TYPE_CHECKING:
+    from amqp_broker.broker.queues.queue import Queue
 
 # Counts from which on something is a habit.
 POLLS_MIN: Final = 100
@@ -16,7 +19,7 @@ SHORT_LIVED_MIN: Final = 20
 LEFT_QUEUES_MIN: Final = 20
 CONSUMERS_MIN: Final = 10
 UNACKED_MIN: Final = 100
-# Period within which these counts must be reached, in ms of real time.
+# Period within which these counts must be reached (ms of the broker's time).
 RATE_MS: Final = 60_000
 # Time without use after which a queue is left behind, and after which it is unused (ms of the broker's time).
 LEFT_MS: Final = 60_000
@@ -159,3 +162,24 @@ def removed_from(table: Mapping[str, Any], prefix: str = "") -> list[str]:
         for name in REMOVED_ARGUMENTS
         if prefix + name in table and not (name == "queue-version" and table[prefix + name] != 1)
     ]
+
+
+def is_short(published: int, received: int) -> bool:
+    """Return whether a channel or a connection carried one message, or one and its answer."""
+    return published <= 1 and received <= 1 and published + received > 0
+
+
+def is_left(queue: Queue) -> bool:
+    """Return whether a queue without consumers will not be deleted by itself."""
+    return not (queue.is_deleted or queue.owner is not None or queue.consumers or queue.settings.expires_ms)
+
+
+def is_unused(queue: Queue) -> bool:
+    """Return whether a queue was never used and has no bindings."""
+    return not (
+        queue.incoming
+        or queue.message_count
+        or queue.statistics.published
+        or queue.statistics.deliveries.deliver_get
+        or queue.statistics.deliveries.get_empty
+    )

@@ -7,10 +7,10 @@ A capture is an observer (`Tracing.observe`) of publishes alone. It holds messag
 from __future__ import annotations
 
 from collections.abc import Callable
-from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from amqp_broker.amqp.message import Message, SpecialMessage
+from amqp_broker.broker.admin import globs
 
 if TYPE_CHECKING:
     from amqp_broker.broker.vhost import VHost
@@ -34,8 +34,8 @@ class CapturedMessage(NamedTuple):
 class Capture:
     """Captures messages from `start` to `stop`; `started_at_us` is in µs since the epoch.
 
-    `exchange` and `routing_key` select messages by the name of the exchange and by a pattern, in which `*` stands for
-    any characters and `?` for one.
+    `exchange` and `routing_key` select messages by the name of the exchange (`amq.default` for the default one) and by
+    a glob (broker/admin/globs.py).
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class Capture:
     ) -> None:
         """Create a capture; `on_more` is called with the first message that can be taken."""
         self.vhost = vhost
-        self.exchange = exchange
+        self.exchange = None if exchange is None else globs.exchange_name(exchange)
         self.routing_key = routing_key
         self.started_at_us = 0
         self._on_more = on_more
@@ -83,7 +83,7 @@ class Capture:
     def _matches(self, message: Message) -> bool:
         if self.exchange is not None and message.exchange != self.exchange:
             return False
-        return self.routing_key is None or fnmatchcase(message.routing_key, self.routing_key)
+        return self.routing_key is None or globs.matches(self.routing_key, message.routing_key)
 
     def take(self) -> tuple[list[CapturedMessage], int]:
         """Return the messages captured since the last call, and the number of those skipped after them."""

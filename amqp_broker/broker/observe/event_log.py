@@ -1,9 +1,12 @@
 """The event log of a vhost: the newest events of its messages, for tests to show, wait for and check.
 
 The log is an observer of its vhost (`Tracing.observe`): a vhost without one pays nothing. Events have the names of the
-trace (broker/observe/trace.py): publish, deliver, ack, nack, confirm, return, expire, drop, dead_letter, fault. The two
-that begin a message's life, publish and dead_letter, hold the message; the others have its number. A fault of a
-connection has no message. When the log is full, the oldest events are dropped and counted.
+trace (broker/observe/trace.py). The first of a message's life (publish, tx_publish or dead_letter) holds the message;
+the others have its number. A fault of a connection has no message. When the log is full, the oldest events are dropped
+and counted.
+
+The log is the history of each message: every change of its place is one event. `message_fate.py` reads the place from
+the events.
 """
 
 from __future__ import annotations
@@ -30,8 +33,10 @@ BYTES_MAX: Final = 64 * 1024 * 1024
 EVENT_BYTES: Final = 1024
 
 # The events that begin a message's life, and hold the message.
-_BIRTHS: Final = frozenset({"publish", "dead_letter"})
-_AT_QUEUES: Final = frozenset({"deliver", "ack", "nack", "expire", "drop", "dead_letter"})
+_BIRTHS: Final = frozenset({"publish", "tx_publish", "dead_letter"})
+_AT_QUEUES: Final = frozenset(
+    {"refuse", "deliver", "ack", "nack", "requeue", "delay", "move", "expire", "drop", "dead_letter"}
+)
 # Facts that are attributes of every event.
 _ATTRIBUTES: Final = frozenset(
     {
@@ -52,7 +57,7 @@ class Event:
 
     __slots__ = (
         *("exchange", "kind", "message", "more", "number", "queue", "queues", "routing_keys", "sequence"),
-        *("time_us", "vhost"),
+        *("time_us", "topology_version", "vhost"),
     )
 
     def __init__(
@@ -61,11 +66,12 @@ class Event:
         self.sequence = sequence
         self.kind = kind
         self.vhost = vhost.name
+        self.topology_version = vhost.topology_version
         self.time_us: int = facts["time_us"]
         self.number: int = facts["message_number"]
         self.exchange: str = facts["exchange_name"]
         self.routing_keys: list[str] = facts["routing_keys"]
-        self.queue: str | None = name if kind in _AT_QUEUES else facts.get("queue")
+        self.queue: str | None = facts.get("queue", name if kind in _AT_QUEUES else None)
         # The default exchange also routes to names of missing queues.
         self.queues = [queue for queue in facts.get("routed_queues", ()) if queue in vhost.queues]
         self.more = {fact: value for fact, value in facts.items() if fact not in _ATTRIBUTES}
@@ -91,16 +97,16 @@ class EventLog:
         self.waits: list[MessageWait] = []
         self._sequence = sequence
         self._bytes = 0
-        # The messages whose first event is in the log, by number.
-        self._messages: dict[int, Message] = {}
+        # The first events of messages that are in the log, by number.
+        self._births: dict[int, Event] = {}
 
     def __call__(self, kind: str, name: str, facts: fields.Table, message: Message | None, body: bytes) -> None:
         """Add an event (an `Observer`)."""
         event = Event(next(self._sequence), kind, name, self.vhost, facts, message)
-        if kind in _BIRTHS and message is not None:
-            self._messages[event.number] = message
-        elif event.number in self._messages:
+        if event.number in self._births:
             event.message = None
+        elif kind in _BIRTHS and event.number:
+            self._births[event.number] = event
         self.events.append(event)
         self._bytes += event.bytes
         while len(self.events) > self.events_max or (self._bytes > self.bytes_max and len(self.events) > 1):
@@ -112,24 +118,29 @@ class EventLog:
         event = self.events.popleft()
         self._bytes -= event.bytes
         self.skipped += 1
-        if event.kind in _BIRTHS:
-            self._messages.pop(event.number, None)
+        if self._births.get(event.number) is event:
+            del self._births[event.number]
 
     def clear(self) -> int:
         """Discard all events; return their number."""
         forgotten = len(self.events)
         self.events.clear()
-        self._messages.clear()
+        self._births.clear()
         self._bytes = self.skipped = 0
         return forgotten
 
     def message_of(self, event: Event) -> Message | None:
         """Return the message of an event; None if its first event has been dropped."""
-        return event.message or self._messages.get(event.number)
+        birth = self._births.get(event.number)
+        return event.message if birth is None else birth.message
 
     def has(self, number: int) -> bool:
         """Return whether the first event of a message is in the log."""
-        return number in self._messages
+        return number in self._births
+
+    def is_first(self, event: Event) -> bool:
+        """Return whether a life begins with this event. It does, too, if the message is older than the log."""
+        return event.kind in _BIRTHS and self._births.get(event.number, event) is event
 
     # Queries
 

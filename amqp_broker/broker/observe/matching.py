@@ -1,29 +1,31 @@
 """Criteria for the events of a log, and a description of the closest events if none matches.
 
-All given criteria must hold. Texts must be equal, except for `routing_key`, in which `*` stands for any characters and
-`?` for one. JSON, headers and properties must contain the wanted values; lists must have the same length. A regular
-expression is searched in the beginning of the body, for a limited time (broker/admin/patterns.py).
+All given criteria must hold. Texts must be equal, but `routing_key` is a glob (broker/admin/globs.py), and the exchange
+`amq.default` is the default one. JSON, headers and properties must contain the wanted values; lists must have the same
+length. A regular expression is searched in the beginning of the body, for a limited time (broker/admin/patterns.py).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
-from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from amqp_broker.amqp.errors import InvalidParameter
 from amqp_broker.amqp.message import PROPERTIES, Message
-from amqp_broker.broker.admin import patterns
+from amqp_broker.broker.admin import globs, patterns
 from amqp_broker.broker.observe.closest_keys import hint
 
 if TYPE_CHECKING:
     from amqp_broker.broker.observe.event_log import Event, EventLog
     from amqp_broker.broker.vhost import VHost
 
-EVENTS: Final = ("publish", "deliver", "ack", "nack", "confirm", "return", "expire", "drop", "dead_letter", "fault")
+EVENTS: Final = (
+    *("publish", "tx_publish", "rollback", "route", "refuse", "confirm", "return", "deliver", "ack", "nack", "requeue"),
+    *("delay", "move", "expire", "drop", "dead_letter", "fault"),
+)
 # Beginning of a body in which regular expressions are searched.
 REGEX_BYTES_MAX: Final = 64 * 1024
 # Newest events that are checked for near misses, and near misses that are reported.
@@ -32,7 +34,7 @@ MISSES_MAX: Final = 3
 SHOWN_MAX: Final = 60
 
 # Events that tell where a message went.
-_ROUTED: Final = ("publish", "dead_letter")
+ROUTED: Final = ("publish", "route", "move", "dead_letter")
 
 _PROPERTIES: Final = tuple(name for name, _, _ in PROPERTIES)
 
@@ -56,10 +58,23 @@ class Criteria:
     # Only events after this sequence.
     since: int = 0
 
+    def __post_init__(self) -> None:
+        """Raise InvalidParameter; see `check`."""
+        self.check()
+
     def check(self) -> None:
         """Raise InvalidParameter for criteria that no event can meet, and for a slow regular expression."""
         if self.event not in (None, *EVENTS):
-            raise InvalidParameter(f"event {self.event!r} is not one of {', '.join(EVENTS)}")
+            raise InvalidParameter(
+                f"event {self.event!r} is not one of {', '.join(EVENTS)}; for every event, give None in Python, and "
+                "any over HTTP and on the command line"
+            )
+        for name in ("exchange", "routing_key", "queue"):
+            if not isinstance(value := getattr(self, name), str | None):
+                raise InvalidParameter(f"{name} is {value!r}, which is not a text")
+        for name in ("headers", "properties"):
+            if not isinstance(value := getattr(self, name), Mapping):
+                raise InvalidParameter(f"{name} is {value!r}, which is not a mapping")
         if not isinstance(self.body, bytes | None):
             raise InvalidParameter(f"body is {self.body!r}, which is not bytes")
         if unknown := [name for name in self.properties if name not in _PROPERTIES]:
@@ -79,9 +94,9 @@ class Criteria:
             yield f"it is not after #{self.since}"
         if self.event not in (None, event.kind):
             yield f"event is {event.kind}, not {self.event}"
-        if self.exchange not in (None, event.exchange):
+        if self.exchange is not None and globs.exchange_name(self.exchange) != event.exchange:
             yield f"exchange is {event.exchange!r}, not {self.exchange!r}"
-        if self.routing_key is not None and not any(fnmatchcase(key, self.routing_key) for key in event.routing_keys):
+        if self.routing_key is not None and not any(globs.matches(self.routing_key, key) for key in event.routing_keys):
             keys = ", ".join(map(repr, event.routing_keys))
             yield f"routing_key is {keys}, not {self.routing_key!r}"
         if self.queue is not None and self.queue != event.queue and self.queue not in event.queues:
@@ -196,13 +211,19 @@ def described(event: Event, vhost: VHost) -> str:
     """Describe an event of a vhost in a few words."""
     number = f" of message {event.number}" if event.number else ""
     place = f" in queue {event.queue!r}" if event.queue is not None else ""
-    routed = f", routed to {', '.join(event.queues) or _no_queue(event, vhost)}" if event.kind in _ROUTED else ""
+    delayed = f", delayed in {', '.join(event.more['delayed_in'])}" if event.more.get("delayed_in") else ""
+    routed = ""
+    if event.kind in ROUTED and (event.queues or not delayed):
+        routed = f", routed to {', '.join(event.queues) or _no_queue(event, vhost)}"
+    ways = routed + delayed
     keys = ", ".join(map(repr, event.routing_keys))
-    return f"#{event.sequence} {event.kind}{number}{place} (exchange {event.exchange!r}, routing key {keys}{routed})"
+    return f"#{event.sequence} {event.kind}{number}{place} (exchange {event.exchange!r}, routing key {keys}{ways})"
 
 
 def _no_queue(event: Event, vhost: VHost) -> str:
-    found = hint(vhost, event.exchange, event.routing_keys[0] if event.routing_keys else "")
+    # Present bindings say nothing about those of the publish.
+    is_as_then = event.topology_version == vhost.topology_version
+    found = is_as_then and hint(vhost, event.exchange, event.routing_keys[0] if event.routing_keys else "")
     return f"no queue; {found}" if found else "no queue"
 
 

@@ -1,4 +1,4 @@
-"""The fate of a message in a queue, with the reason."""
+"""The fate of a message in a queue, with the reason, by the history of the message in the event log."""
 
 from __future__ import annotations
 
@@ -6,21 +6,46 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from amqp_broker.broker.queues import leaving_reasons as why
+from amqp_broker.broker.queues.dead_letter_reasons import DELIVERY_LIMIT, MAXLEN
+
 if TYPE_CHECKING:
     from amqp_broker.broker.observe.event_log import Event
 
 READY: Final = "ready"
 UNACKED: Final = "unacked"
+# It is in the queue, and waits for the end of a delay.
+DELAYED: Final = "delayed"
 GONE: Final = "gone"
 # It never came to the queue.
 ELSEWHERE: Final = "elsewhere"
 NAMES_MAX: Final = 5
 # Reasons for which a queue drops a message.
 DROPS: Final = {
-    "maxlen": "The queue was full and dropped it.",
-    "delivery_limit": "It was delivered too often, and the queue gave it up.",
-    "purged": "The queue was purged.",
-    "queue_deleted": "The queue was deleted.",
+    MAXLEN: "The queue was full and dropped it.",
+    DELIVERY_LIMIT: "It was delivered too often, and the queue gave it up.",
+    why.PURGED: "The queue was purged.",
+    why.QUEUE_DELETED: "The queue was deleted.",
+    why.RETENTION: "It was beyond the retention of the stream.",
+}
+# Reasons for which a message is ready again although its consumer has not returned it.
+RETURNS: Final = {
+    why.CHANNEL_CLOSED: "whose channel was closed: it came back",
+    why.CONNECTION_CLOSED: "whose connection ended: it came back",
+    why.TIMED_OUT: "which did not settle it in time: it came back",
+    why.CANCELLED: "which was cancelled before it came: it came back",
+}
+ROLLBACKS: Final = {
+    why.ROLLBACK: "The transaction was rolled back.",
+    why.COMMIT_FAILED: "The commit failed.",
+    why.CHANNEL_CLOSED: "The channel was closed before the commit.",
+    why.CONNECTION_CLOSED: "The connection ended before the commit.",
+}
+_HERE: Final = {
+    READY: "It is here, ready.",
+    UNACKED: "It is here, unacked.",
+    DELAYED: "It is here, but not ready.",
+    GONE: "It was here.",
 }
 
 
@@ -37,60 +62,173 @@ def fate(events: Sequence[Event], queue: str, keys: Iterable[str] = ()) -> Fate:
 
     `keys` are the routing keys that bind the queue to the exchange of the publish.
     """
-    visit = _Visit(queue)
+    visits: dict[int, _Visit] = {}
     for event in events:
-        visit.take(event)
+        _follow(visits, queue, event)
     faults = _faults(events)
-    if visit.state == ELSEWHERE:
-        return Fate(ELSEWHERE, ("It never came here.", *_ways(events), *_bound(events, list(keys)), *faults))
-    return Fate(visit.state, (*visit.sentences(), *_letters(events, queue, visit.number), *faults))
+    # Of several dead letters, one that is here counts, or else the last.
+    visit = max(reversed(visits.values()), key=lambda one: one.stay.is_here, default=None)
+    if visit is not None and (visit.stay.is_here or any(not one.is_refused for one in visits.values())):
+        return Fate(visit.state, (*visit.sentences(), *_letters(events, queue, visit.number), *faults))
+    ways, is_open = _ways(events)
+    begin = "It has not come here yet." if is_open else "It never came here."
+    refusal = [] if visit is None else [visit.cause, *_letters(events, queue, visit.number)]
+    return Fate(ELSEWHERE, (begin, *refusal, *ways, *_bound(events, list(keys)), *faults))
+
+
+class Stay:
+    """How often a message is in a queue: ready, unacked and delayed.
+
+    Most are there once at most. An exchange with a history sends one again. `holders` are connection, channel and
+    consumer tag of the unacked ones.
+    """
+
+    def __init__(self) -> None:
+        self.ready = self.unacked = self.delayed = 0
+        self.holders: list[tuple[str, int, str]] = []
+
+    @property
+    def is_here(self) -> bool:
+        return bool(self.ready or self.unacked or self.delayed)
+
+    def arrive(self) -> None:
+        self.ready += 1
+
+    def take(self, event: Event) -> None:
+        """Follow an event of the message in the queue."""
+        kind, more = event.kind, event.more
+        if more.get("is_stream"):
+            return
+        if kind == "deliver":
+            self.ready -= 1
+            if not more["no_ack"]:
+                self.unacked += 1
+                self.holders.append((more["connection"], more["channel"], more["consumer_tag"]))
+        elif kind in ("ack", "nack") or (kind == "requeue" and more["reason"] != why.DUE):
+            self._release(event)
+            self.unacked -= 1
+            self.ready += kind == "requeue" or bool(more.get("requeue"))
+        elif kind == "delay":
+            self.ready -= 1
+            self.delayed += 1
+        elif kind == "requeue":
+            self.delayed -= 1
+            self.ready += 1
+        elif kind in ("refuse", "expire", "move") or (kind == "drop" and self.ready):
+            self.ready -= 1
+        elif kind == "drop" and self.delayed:
+            self.delayed -= 1
+        elif kind == "drop":
+            self._release(event)
+            self.unacked -= 1
+
+    def _release(self, event: Event) -> None:
+        """Forget who had the message."""
+        client = event.more.get("connection"), event.more.get("channel")
+        for at, holder in enumerate(self.holders):
+            if client in (holder[:2], (None, None)):
+                del self.holders[at]
+                return
+
+
+def follow(stays: dict[tuple[int, str], Stay], event: Event) -> None:
+    """Follow an event with the stays of all messages of a vhost, by number and queue."""
+    # A message may be moved to the queue where it was.
+    if event.queue is not None and event.kind not in _NOT_THERE and (event.number, event.queue) in stays:
+        stays[event.number, event.queue].take(event)
+    for queue in event.queues:
+        stays.setdefault((event.number, queue), Stay()).arrive()
+
+
+# Events at a queue that change nothing there: a dead letter has another number.
+_NOT_THERE: Final = frozenset({"dead_letter", "fault"})
+
+
+def _follow(visits: dict[int, _Visit], queue: str, event: Event) -> None:
+    if event.queue == queue and event.kind not in _NOT_THERE and event.number in visits:
+        visits[event.number].take(event)
+    if queue in event.queues:
+        visit = visits.pop(event.number, None) or _Visit(event.number)
+        visits[event.number] = visit
+        visit.arrive(event)
 
 
 class _Visit:
-    """The last stay of a message in a queue."""
+    """The stay of a message in a queue, in words."""
 
-    def __init__(self, queue: str) -> None:
-        self.queue = queue
-        self.state = ELSEWHERE
-        self.number = 0
-        self.deliveries = 0
-        self._cause = ""
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.stay = Stay()
+        self.cause = ""
+        self.is_refused = False
+        self._deliveries = 0
+        self._holder = ""
+
+    @property
+    def state(self) -> str:
+        stay = self.stay
+        if stay.unacked > 0:
+            return UNACKED
+        return READY if stay.ready > 0 else DELAYED if stay.delayed > 0 else GONE
+
+    def arrive(self, event: Event) -> None:
+        self.stay.arrive()
+        self.cause, self.is_refused, self._deliveries = _arrival(event), False, 0
 
     def take(self, event: Event) -> None:
-        if event.kind in ("publish", "dead_letter") and self.queue in event.queues:
-            self.state, self.number, self.deliveries, self._cause = READY, event.number, 0, ""
-        elif event.kind == "confirm" and event.number == self.number and not event.more["ack"] and not self.deliveries:
-            # A refused publish is in no queue.
-            self.state, self._cause = GONE, "The broker refused it with a nack."
-        elif event.queue == self.queue and event.kind not in ("dead_letter", "fault"):
-            self.number = event.number
-            self._at_queue(event)
+        self.stay.take(event)
+        kind, more = event.kind, event.more
+        reason = more.get("reason", "")
+        if kind == "refuse":
+            self.is_refused, self.cause = True, "The queue was full and refused it."
+        elif kind == "expire":
+            self.cause = "Its time to live ended."
+        elif kind == "move":
+            self.cause = f"It was moved to {named(event.queues)}."
+        elif kind == "drop":
+            self.cause = DROPS.get(reason, f"The queue dropped it ({reason}).")
+        elif kind == "deliver":
+            self._deliveries += 1
+            self._holder = _who(event)
+            self.cause = f"It was delivered to {self._holder}, which has not settled it."
+            if more.get("is_stream"):
+                self.cause = f"It was last delivered to {self._holder}; a stream keeps it."
+            elif more["no_ack"]:
+                self.cause = f"It was sent to {self._holder}, which takes messages without acks."
+        elif not more.get("is_stream"):
+            self._settled(event, reason)
 
-    def _at_queue(self, event: Event) -> None:
-        who = _who(event)
-        if event.kind == "deliver":
-            self.deliveries += 1
-            self.state, self._cause = UNACKED, f"It was delivered to {who}, which has not settled it."
-            if event.more.get("no_ack"):
-                self.state, self._cause = GONE, f"It was sent to {who}, which takes messages without acks."
-        elif event.kind == "ack":
-            self.state, self._cause = GONE, f"It was acknowledged by {who}."
-        elif event.kind == "nack" and event.more["requeue"]:
-            self.state, self._cause = READY, f"It was delivered to {who}, and came back."
-        elif event.kind == "nack":
-            self.state, self._cause = GONE, f"It was rejected by {who}, without requeue."
-        elif event.kind == "expire":
-            self.state, self._cause = GONE, "Its time to live ended."
-        elif event.kind == "drop":
-            reason = event.more["reason"]
-            self.state, self._cause = GONE, DROPS.get(reason, f"The queue dropped it ({reason}).")
+    def _settled(self, event: Event, reason: str) -> None:
+        kind = event.kind
+        if kind == "ack":
+            self.cause = f"It was acknowledged by {_who(event)}."
+        elif kind == "nack" and event.more["requeue"]:
+            self.cause = f"It was delivered to {_who(event)}, and came back."
+        elif kind == "nack":
+            self.cause = f"It was rejected by {_who(event)}, without requeue."
+        elif kind == "delay":
+            self.cause += " The queue delays its next delivery."
+        elif kind == "requeue" and reason == why.DUE:
+            self.cause = "The delay of its next delivery has ended."
+        elif kind == "requeue":
+            self.cause = f"It was delivered to {self._holder}, {RETURNS.get(reason, 'and came back')}."
 
     def sentences(self) -> list[str]:
-        begin = {READY: "It is here, ready.", UNACKED: "It is here, unacked.", GONE: "It was here."}[self.state]
-        found = [begin, self._cause] if self._cause else [begin]
-        if self.deliveries > 1:
-            found.append(f"It was delivered {self.deliveries} times.")
+        found = [_HERE[self.state]]
+        if self.cause:
+            found.append(self.cause)
+        if self._deliveries > 1:
+            found.append(f"It was delivered {self._deliveries} times.")
         return found
+
+
+def _arrival(event: Event) -> str:
+    """Return how a message came to a queue, if that was not by its publish or as a dead letter."""
+    if event.kind == "move":
+        return f"It was moved from '{event.queue}'."
+    if event.kind == "route" and event.more["reason"] == why.HISTORY:
+        return "It came from the history of an exchange, to which the queue was bound."
+    return "It was delayed until then." if event.kind == "route" else ""
 
 
 def _who(event: Event) -> str:
@@ -111,32 +249,59 @@ def _faults(events: Sequence[Event]) -> list[str]:
     return [f"Faults hit it: {', '.join(actions)}."] if actions else []
 
 
-def _ways(events: Sequence[Event]) -> list[str]:
-    """Return where a message went instead."""
+def _ways(events: Sequence[Event]) -> tuple[list[str], bool]:
+    """Return where a message went instead, and whether it is still on its way."""
     found = []
+    # Numbers of messages whose transaction is open, and numbers and exchanges of those that wait for their time.
+    uncommitted: set[int] = set()
+    waiting: dict[tuple[int, str], None] = {}
     for event in events:
-        if event.kind == "publish":
-            keys = ", ".join(f"'{key}'" for key in event.routing_keys)
-            found.append(
-                f"It was published to {_exchange(event)} with routing key {keys}, which led to {named(event.queues)}."
-            )
-        elif event.kind == "dead_letter":
+        kind, number = event.kind, event.number
+        waiting.update(dict.fromkeys((number, name) for name in event.more.get("delayed_in", ())))
+        if kind == "tx_publish":
+            uncommitted.add(number)
+            found.append(f"It was published in a transaction, to {_exchange(event)} with routing key {_keys(event)}.")
+        elif kind == "publish":
+            is_committed = number in uncommitted
+            uncommitted.discard(number)
+            begin = "The transaction was committed" if is_committed else f"It was published to {_exchange(event)}"
+            key = "" if is_committed else f" with routing key {_keys(event)}"
+            found.append(f"{begin}{key}, which led to {named(event.queues)}.")
+        elif kind == "rollback":
+            uncommitted.discard(number)
+            found.append(ROLLBACKS[event.more["reason"]])
+        elif kind == "route":
+            waiting.pop((number, event.exchange), None)
+            found.append(f"The exchange '{event.exchange}' kept it, and sent it to {named(event.queues)}.")
+        elif kind == "move":
+            found.append(f"It was moved from '{event.queue}' to {named(event.queues)}.")
+        elif kind == "drop" and event.queue is None:
+            waiting = {place: None for place in waiting if place[0] != number}
+            found.append("The delayed exchange that kept it was deleted.")
+        elif kind == "dead_letter":
             found.append(
                 f"Its dead letter from '{event.queue}' ({event.more['reason']}) went to {named(event.queues)}."
             )
-        elif event.kind == "return":
+        elif kind == "return":
             found.append("It was returned to its publisher.")
-        elif event.kind == "confirm" and not event.more["ack"]:
+        elif kind == "confirm" and not event.more["ack"]:
             found.append("It was refused with a nack.")
-    return found
+    found += [f"The exchange '{name}' delays it." for _, name in waiting]
+    if uncommitted:
+        found.append("The transaction has not been committed.")
+    return found, bool(waiting or uncommitted)
 
 
 def _bound(events: Sequence[Event], keys: list[str]) -> list[str]:
-    if not events or events[0].kind != "publish":
+    if not events or events[0].kind not in ("publish", "tx_publish"):
         return []
     if not keys:
         return [f"This queue is not bound to {_exchange(events[0])}."]
     return [f"This queue is bound to {_exchange(events[0])} with {named(keys, 'no key')}."]
+
+
+def _keys(event: Event) -> str:
+    return ", ".join(f"'{key}'" for key in event.routing_keys)
 
 
 def _exchange(event: Event) -> str:

@@ -33,6 +33,20 @@ class MessageTrace(QueueTrace):
     ) -> None:
         """Report a message that is about to go to its queues."""
 
+    def published_in_transaction(
+        self, connection: Peer, channel: int, message: Message, queues: Iterable[Queue], mandatory: bool
+    ) -> None:
+        """Report a message that goes to its queues when the transaction of its channel is committed."""
+
+    def committed(
+        self, connection: Peer, channel: int, message: Message, queues: Iterable[Queue], mandatory: bool
+    ) -> None:
+        """Report a message of a transaction that is about to go to its queues."""
+        self.published(connection, channel, message, queues, mandatory)
+
+    def rolled_back(self, connection: Peer, channel: int, message: Message, reason: str) -> None:
+        """Report a message of a transaction that goes nowhere."""
+
     @abstractmethod
     def returned(self, connection: Peer, channel: int, message: Message, code: int, text: str) -> None:
         """Report a mandatory message without a queue."""
@@ -53,6 +67,22 @@ class MessageTrace(QueueTrace):
     @abstractmethod
     def dead_lettered(self, queue: Queue, message: Message, dead: Message, reason: str, targets: list[Queue]) -> None:
         """Report `message`, which is about to go to its next queues as `dead`."""
+
+    def kept_back(self, exchange: str, message: Message) -> None:
+        """Note that a delayed exchange keeps a message; the report of its publish or its death follows."""
+
+    def take_unacked(self, queue: Queue) -> list[Message]:
+        """Return the unacked messages of a queue that was deleted, for a report of each."""
+        return []
+
+    def routed(self, exchange: str, message: Message, queues: list[Queue], *, is_due: bool) -> None:
+        """Report a message that an exchange sends because it is due, or once more from its history."""
+
+    def discarded(self, exchange: str, message: Message) -> None:
+        """Report a message that was deleted with the delayed exchange that kept it."""
+
+    def moved(self, queue: Queue, message: Message, targets: list[Queue]) -> None:
+        """Report a message that an administrator moves from its queue to others."""
 
     def faulted(self, connection: str, facts: fields.Table, message: Message | None, queue: str | None) -> None:
         """Report a fault that has hit a message, at a queue or at its exchange, or (None) a connection."""

@@ -260,7 +260,10 @@ class Recorder(MessageTrace):
         facts = {"queue": queue.name, "requeue": requeue}
         self._report(("nack", queue, connection, channel, requeue), message, facts, connection, channel)
 
-    def given_up(self, queue: Queue, message: Message, reason: str) -> None:
+    def given_up(self, queue: Queue, message: Message, reason: str, *, is_refused: bool = False) -> None:
+        if is_refused and queue.settings.overflow == "reject-publish":
+            # It has no row: its publisher got a nack, if it asked for confirms.
+            return
         if reason == EXPIRED:
             self._report(("expire", queue), message, {"queue": queue.name})
         elif reason != REJECTED:

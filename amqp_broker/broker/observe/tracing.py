@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from amqp_broker.broker.observe.message_trace import MessageTrace
 from amqp_broker.broker.observe.recorder import Recorder
 from amqp_broker.broker.observe.selection import Selection
-from amqp_broker.broker.observe.trace import Observer, Trace
+from amqp_broker.broker.observe.trace import Observer, Trace, Unacked
 
 if TYPE_CHECKING:
     from amqp_broker.broker.queues.queue import Queue
@@ -24,6 +24,7 @@ class Tracing:
     def __init__(self, vhost: VHost) -> None:
         self._vhost = vhost
         self.observers: tuple[Observer, ...] = ()
+        self._unacked: Unacked = {}
         self.is_on = False
         self.recorder: Recorder | None = None
 
@@ -71,6 +72,8 @@ class Tracing:
             vhost.topology_changed()
 
     def _new_trace(self) -> MessageTrace | None:
+        if not self.observers:
+            self._unacked.clear()
         if self.is_on or self.observers:
-            return Trace(self._vhost, self.observers, is_published=self.is_on, recorder=self.recorder)
+            return Trace(self._vhost, self.observers, self._unacked, is_published=self.is_on, recorder=self.recorder)
         return self.recorder

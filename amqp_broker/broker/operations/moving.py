@@ -38,7 +38,10 @@ def move_to_queue(source: Queue, count: int, destination: Queue) -> Steps[Moved]
             return f"{destination} was deleted"
         if destination.will_reject(message):
             return f"{destination} is full"
-        destination.accept(SpecialMessage.rebuilt(message, message.properties()))
+        moved = SpecialMessage.rebuilt(message, message.properties())
+        if source.vhost.trace is not None:
+            source.vhost.trace.moved(source, moved, [destination])
+        destination.accept(moved)
         return ""
 
     return _move(source, count, send)
@@ -61,6 +64,8 @@ def move_to_exchange(source: Queue, count: int, vhost: VHost, exchange: Exchange
         full = next((queue for queue in queues if queue.will_reject(moved)), None)
         if full is not None:
             return f"{full} is full"
+        if vhost.trace is not None:
+            vhost.trace.moved(source, moved, list(queues))
         for queue in queues:
             queue.accept(moved)
         return ""

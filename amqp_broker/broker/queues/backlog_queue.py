@@ -413,11 +413,11 @@ class BacklogQueue(GivingUpQueue, Generic[B]):
 
     def purge(self) -> int:
         self.note_change()
-        count, trace = len(self.backlog), self.vhost.trace
-        while trace is not None and self.backlog:
+        count = len(self.backlog)
+        while self.vhost.trace is not None and self.backlog:
             message, position, _ = self._take_head()
             self.forget(position, message)
-            trace.given_up(self, message, "queue_deleted" if self.is_deleted else "purged")
+            self._report_purged((message,))
         if self.failures:
             for position, _, _ in self.backlog.items():
                 self.failures.pop(position, None)

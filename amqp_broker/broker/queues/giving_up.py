@@ -9,6 +9,7 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING, Final
 
 from amqp_broker.broker.queues.dead_letter_reasons import MAXLEN
+from amqp_broker.broker.queues.leaving_reasons import DUE, PURGED, QUEUE_DELETED
 from amqp_broker.broker.queues.queue import Queue, QueueDeclaration
 from amqp_broker.broker.scheduling.portions import (
     DEAD_LETTER_WORK,
@@ -186,6 +187,27 @@ class GivingUpQueue(Queue):
         super().end_hold()
         if not self.is_deleted:
             self._look_again()
+
+    # The trace
+
+    def _refuse(self, message: Message) -> None:
+        if self.settings.overflow == "reject-publish-dlx":
+            self._give_up(message, MAXLEN, is_refused=True)
+        elif self.vhost.trace is not None:
+            self.vhost.trace.given_up(self, message, MAXLEN, is_refused=True)
+
+    def _report_purged(self, messages: Iterable[Message]) -> None:
+        trace = self.vhost.trace
+        if trace is not None:
+            for message in messages:
+                trace.given_up(self, message, QUEUE_DELETED if self.is_deleted else PURGED)
+
+    def _report_delay(self, message: Message, *, has_ended: bool) -> None:
+        trace = self.vhost.trace
+        if trace is not None and has_ended:
+            trace.requeued(self, message, DUE)
+        elif trace is not None:
+            trace.delayed(self, message)
 
     def release(self) -> None:
         super().release()

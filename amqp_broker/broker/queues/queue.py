@@ -10,7 +10,6 @@ from amqp_broker.amqp.errors import AccessRefused
 from amqp_broker.amqp.message import SpecialMessage
 from amqp_broker.broker.counting.counters import AT_LEAST_ONCE, AT_MOST_ONCE, NO_DEAD_LETTERS
 from amqp_broker.broker.queues.consumer_rotation import ConsumerRotation
-from amqp_broker.broker.queues.dead_letter_reasons import MAXLEN
 from amqp_broker.broker.queues.queue_settings import QueueSettings
 from amqp_broker.broker.queues.statistics import QueueStatistics
 from amqp_broker.broker.queues.unused_expiry import UnusedExpiry
@@ -212,11 +211,13 @@ class Queue:
         `publisher` waits for the answer; None for a message that nothing watches.
         """
         if self.will_reject(message):
-            if self.settings.overflow == "reject-publish-dlx":
-                self._give_up(message, MAXLEN, is_refused=True)
+            self._refuse(message)
             return False
         self.take(message)
         return True
+
+    def _refuse(self, message: Message) -> None:
+        """Report that the queue refuses a message, and dead-letter that where it has to."""
 
     def take(self, message: Message) -> None:
         """Push a message, with its own expiration."""
@@ -320,15 +321,15 @@ class Queue:
 
     def _give_up(self, message: Message, reason: str, *, is_refused: bool = False) -> None:
         """Dead-letter a message that has left the queue, or that it has refused."""
-        self._count_given_up(message, reason)
+        self._count_given_up(message, reason, is_refused=is_refused)
         if self.settings.dead_letter_exchange is not None and not self.is_deleted:
             self.vhost.broker.dead_letter(self, message, reason, is_refused=is_refused)
 
-    def _count_given_up(self, message: Message, reason: str) -> None:
+    def _count_given_up(self, message: Message, reason: str, *, is_refused: bool = False) -> None:
         if not self.is_deleted:
             self.vhost.broker.counters.dead_lettered[self.type, self._strategy(), reason] += 1
         if self.vhost.trace is not None:
-            self.vhost.trace.given_up(self, message, reason)
+            self.vhost.trace.given_up(self, message, reason, is_refused=is_refused)
 
     @property
     def dead_letters_at_least_once(self) -> bool:

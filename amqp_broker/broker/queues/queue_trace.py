@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from amqp_broker.broker.clients.peer import Peer
     from amqp_broker.broker.queues.consumer import Consumer
     from amqp_broker.broker.queues.queue import Queue
+    from amqp_broker.broker.queues.stream import StreamQueue
 
 # `Run.following` of a run whose numbers are listed.
 LISTED: Final = -1
@@ -95,5 +96,16 @@ class QueueTrace:
         self.acked(consumer.queue, message, consumer.connection, consumer.number)
 
     @abstractmethod
-    def given_up(self, queue: Queue, message: Message, reason: str) -> None:
-        """Report a message that a queue has expired or dropped."""
+    def given_up(self, queue: Queue, message: Message, reason: str, *, is_refused: bool = False) -> None:
+        """Report a message that a queue has expired or dropped, or (`is_refused`) not taken."""
+
+    # The following change the place of a message without any method of a client. A recorder has no rows for them.
+
+    def requeued(self, queue: Queue, message: Message, reason: str) -> None:
+        """Report a message that is ready again although no client has returned it."""
+
+    def delayed(self, queue: Queue, message: Message) -> None:
+        """Report a message that came back, and that its queue keeps from consumers for a while."""
+
+    def stored(self, queue: StreamQueue, offset: int, message: Message) -> None:
+        """Report a message that a stream has taken; the stream reports when it drops it."""

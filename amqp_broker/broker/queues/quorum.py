@@ -134,6 +134,7 @@ class QuorumQueue(BacklogQueue[QuorumBacklog]):
         self.vhost.broker.resume_freed_consumers()
         # RabbitMQ does not watch what no publisher waits for, for example dead letters: it cannot be refused.
         if publisher is not None and self.refuses(publisher):
+            self._refuse(message)
             return False
         self.take(message)
         self.publishers.follow(self.limit)
@@ -289,11 +290,13 @@ class QuorumQueue(BacklogQueue[QuorumBacklog]):
         self.unacked_count -= 1
         self.retries.add(ready_at_ms, position, message)
         self._count_withheld()
+        self._report_delay(message, has_ended=False)
 
     def _end_delays(self) -> None:
         broker = self.vhost.broker
         for position, message in self.retries.take_due(broker.now, (WORK_MAX - broker.work) // GIVE_UP_WORK):
             broker.work += GIVE_UP_WORK
+            self._report_delay(message, has_ended=True)
             self.backlog.put_back(position, message)
             if self.limit.bytes_max is not None:
                 self.limit.ready_bytes += octets_of(message, self.counts_properties)
@@ -310,13 +313,12 @@ class QuorumQueue(BacklogQueue[QuorumBacklog]):
         return len(self.retries) + len(self.dead_letters)
 
     def purge(self) -> int:
-        trace, withheld = self.vhost.trace, self.retries.take_all()
-        if self.is_deleted or self._profile.purges_dead_letters:
+        withheld = self.retries.take_all()
+        self._report_purged(message for _, message in withheld)
+        if self.is_deleted or self._profile.purges_dead_letters:  # the trace knows that they died
             withheld += self.dead_letters.take_all()
         for position, message in withheld:
             self.forget(position, message)
-            if trace is not None:
-                trace.given_up(self, message, "queue_deleted" if self.is_deleted else "purged")
         self._count_withheld()
         self.statistics.given_up["purged"] += len(withheld)
         return len(withheld) + super().purge()

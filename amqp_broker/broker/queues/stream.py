@@ -6,6 +6,7 @@ Source: RabbitMQ, "Streams and Super Streams"; rabbit_stream_queue.erl.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any, ClassVar, Final
@@ -18,6 +19,7 @@ from amqp_broker.broker.admin.policy_merging import interval_ms
 from amqp_broker.broker.durability.chunk import HEADERS_FLAG, Filter, without_nested_headers
 from amqp_broker.broker.durability.stream_log import CHUNK_BYTES_MAX, JournaledLog, StreamLog
 from amqp_broker.broker.queues.before_death import with_expiration
+from amqp_broker.broker.queues.leaving_reasons import QUEUE_DELETED, RETENTION
 from amqp_broker.broker.queues.queue import DRAIN_BYTES_MAX, DRAIN_MESSAGES_MAX, Queue, QueueDeclaration
 from amqp_broker.broker.queues.queue_settings import QueueSettings, effective
 from amqp_broker.broker.scheduling.portions import WORK_MAX, Steps
@@ -49,6 +51,10 @@ class Cursor:
         self.messages: list[Message] = []
 
 
+# Messages whose end is reported to a trace, and their octets: no event log keeps more.
+TRACED_MAX: Final = 10_000
+TRACED_BYTES_MAX: Final = 64 * 1024 * 1024
+
 # RabbitMQ's size of a segment.
 SEGMENT_BYTES: Final = 500_000_000
 
@@ -65,6 +71,9 @@ class StreamQueue(Queue):
         self.log: StreamLog = StreamLog()
         self.readers: dict[Consumer, Cursor] = {}
         self._retention_timer: Timer | None = None
+        # Offsets and messages whose end is to be reported to the trace, and the octets of these messages.
+        self._traced: deque[tuple[int, Message]] = deque()
+        self._traced_bytes = 0
         # Set during a delivery, which may push messages to this stream (a trace of deliveries does).
         self._is_delivering = False
         # The place among the ready consumers at which the next batch begins.
@@ -94,6 +103,7 @@ class StreamQueue(Queue):
 
     def release(self) -> None:
         super().release()
+        self._report_dropped(self.log.next, QUEUE_DELETED)
         self.log.drop()
         # The log and the timer refer to this queue. Consumers that are cancelled later find nothing more in it.
         self.log = StreamLog()
@@ -108,7 +118,10 @@ class StreamQueue(Queue):
 
     def _update_extras(self) -> None:
         # Messages do not expire, and the log itself writes to the journal.
-        self.has_extras = self.vhost.trace is not None
+        self.has_extras = self.vhost.trace is not None or self.is_faulty
+        if self.vhost.trace is None:
+            self._traced.clear()
+            self._traced_bytes = 0
 
     def catch_up(self) -> None:
         pass
@@ -126,6 +139,8 @@ class StreamQueue(Queue):
         if not message.is_persistent and self.vhost.broker.profile.streams_name_delivery_mode:
             message = message.with_delivery_mode()
         self.log.append(message, self.vhost.broker.now)
+        if self.vhost.trace is not None:
+            self.vhost.trace.stored(self, self.log.next - 1, message)
         if self.range_id is None:
             self.on_committed()
 
@@ -167,8 +182,27 @@ class StreamQueue(Queue):
         if log.first != start:
             self.note_change()
             log.forget(start)
+            self._report_dropped(log.first, RETENTION)
         if head is not None and age_ms is not None:
             self._retain_again_at(head.timestamp_ms + age_ms)
+
+    def report_end_of(self, offset: int, message: Message) -> None:
+        """Report to the trace when the message at an offset is gone."""
+        self._traced.append((offset, message))
+        self._traced_bytes += len(message.content)
+        while len(self._traced) > TRACED_MAX or self._traced_bytes > TRACED_BYTES_MAX:
+            self._take_traced()
+
+    def _take_traced(self) -> Message:
+        message = self._traced.popleft()[1]
+        self._traced_bytes -= len(message.content)
+        return message
+
+    def _report_dropped(self, end: int, reason: str) -> None:
+        """Report the messages before an offset to the trace: they are gone."""
+        trace = self.vhost.trace
+        while trace is not None and self._traced and self._traced[0][0] < end:
+            trace.given_up(self, self._take_traced(), reason)
 
     def _retain_again_at(self, deadline_ms: int) -> None:
         timer = self._retention_timer

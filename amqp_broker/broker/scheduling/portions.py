@@ -20,14 +20,14 @@ Steps: TypeAlias = Generator[None, None, T]
 
 # Work between two looks at the sockets.
 BUDGET_S: Final = 0.001
-# The work of one turn of the loop (`Broker.work`) after which others are served; it takes up to 20 ms. A delivery of a
+# The work of one turn of the loop (`Broker.work`) after which others are served; it takes about 10 ms. A delivery of a
 # message with several queues is 1, as is a binding that is looked at.
-WORK_MAX: Final = 16_384
+WORK_MAX: Final = 8192
 # The work of giving up a message, of routing a dead letter, and of pushing it to a target; and octets that count as 1:
 # of a message, of properties whose history is known, and of properties that are read.
 GIVE_UP_WORK: Final = 4
-DEAD_LETTER_WORK: Final = 10
-TARGET_WORK: Final = 2
+DEAD_LETTER_WORK: Final = 8
+TARGET_WORK: Final = 4
 COPIED_BYTES: Final = 4096
 KNOWN_BYTES: Final = 64
 READ_BYTES: Final = 8

@@ -21,12 +21,16 @@ FACTS: Final = (
     *("action", "connection", "redelivered", "requeue", "ack", "reason", "reply_text"),
     "from_message_number",
 )
+EVENTS: Final = (
+    *("publish (the default)", "tx_publish", "rollback", "route", "refuse", "confirm", "return", "deliver", "ack"),
+    *("nack", "requeue", "delay", "move", "expire", "drop", "dead_letter", "fault"),
+)
 FILTERS: Final = (
     ("--vhost", "Vhost, instead of the default one."),
     ("--exchange", "Published to this exchange; amq.default is the default one."),
     ("--routing-key", "With a matching routing key; * stands for any characters, ? for one."),
     ("--queue", "Routed to this queue, or an event in it."),
-    ("--event", "publish (the default), deliver, ack, nack, confirm, return, expire, drop, dead_letter, fault or any."),
+    ("--event", f"{', '.join(EVENTS)}, or any."),
     ("--body", "With this body."),
     ("--body-json", "With a JSON body that contains this value."),
     ("--body-regex", "With a body in which this regular expression matches."),
@@ -102,7 +106,7 @@ def line_of(event: dict[str, Any]) -> str:
     if "routed_queues" in event:
         words.append(f"to {', '.join(event['routed_queues']) or 'no queue'}")
     words += [f"{name}={event[name]}" for name in FACTS if event.get(name) not in (None, "", 0)]
-    if "payload" in event and event["event"] in ("publish", "dead_letter"):
+    if "payload" in event and event["event"] in ("publish", "tx_publish", "dead_letter"):
         payload = event["payload"]
         words.append(repr(payload[:SHOWN_MAX]) + ("…" if len(payload) > SHOWN_MAX else ""))
     return "  ".join(words)

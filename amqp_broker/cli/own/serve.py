@@ -20,7 +20,7 @@ from amqp_broker.cli.own import bus_error
 from amqp_broker.cli.own.command_error import CommandError
 from amqp_broker.demo import served_demo
 from amqp_broker.exit_codes import EX_CANTCREAT, EX_NOHOST, EX_NOPERM, EX_OSERR, EX_UNAVAILABLE
-from amqp_broker.server import log_output
+from amqp_broker.server import administration_log, log_output
 from amqp_broker.server.listening import CannotListen
 from amqp_broker.server.server import Server
 from amqp_broker.settings.sources.conf_keys import Notice
@@ -45,6 +45,8 @@ def serve(loaded: Loaded) -> None:
     """Run the broker with these settings until SIGTERM or SIGINT."""
     loaded.check_strict()
     log_output.start(loaded.settings)
+    if loaded.files:
+        logger.info("%s", administration_log.config_files(loaded.files))
     log_notices(loaded.notices)
     try:
         with without_collections():
@@ -52,6 +54,7 @@ def serve(loaded: Loaded) -> None:
             if store is not None:
                 bus_error.explain(store / DATA_FILE)
             server = Server(loaded.settings)
+            server.config_files = loaded.files
         tune_memory()
         raise_file_limit()
         run_loop(_serve(server))

@@ -240,7 +240,7 @@ COMMANDS = (
         "Shows log file location(s) on target node",
         CONFIGURATION,
         says="Log file location(s) on node {node} ...",
-        run=lambda call: "<stdout>",
+        run=node_status.log_location,
         tools=ONLY,
     ),
     Command(

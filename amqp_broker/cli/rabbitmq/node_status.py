@@ -93,8 +93,8 @@ def status(call: Call) -> Report:
         ),
         ("Plugins", ["Enabled plugin file: (none)", "Enabled plugins:"]),
         ("Data directory", [f"Node data directory: {found['data_folder'] or '(none)'}"]),
-        ("Config files", []),
-        ("Log file(s)", [" * <stdout>"]),
+        ("Config files", [f" * {file}" for file in found["config_files"]]),
+        ("Log file(s)", [f" * {file}" for file in found["log_files"]]),
         ("Alarms", alarm_lines(call, found)),
         ("Memory", memory_lines(found)),
         ("File Descriptors", [f"Total: {found['descriptors_used']}, limit: {found['descriptors_limit']}"]),
@@ -150,12 +150,14 @@ def status_value(call: Call, found: dict[str, Any]) -> dict[str, Any]:
     return {
         "active_plugins": [],
         "alarms": alarm_lines(call, found),
+        "config_files": found["config_files"],
         "data_directory": found["data_folder"],
         "disk_free": found["disk_free"],
         "disk_free_limit": found["disk_free_limit"],
         "file_descriptors": {"total_limit": found["descriptors_limit"], "total_used": found["descriptors_used"]},
         "is_under_maintenance": False,
         "listeners": shown_listeners(call, found["listeners"]),
+        "log_files": found["log_files"],
         "memory": {"strategy": "rss", "total": {"rss": found["memory_used"]}},
         "os": found["os"],
         "pid": found["pid"],
@@ -203,6 +205,12 @@ def cluster_status(call: Call) -> Report:
         "versions": {node: {"rabbitmq_name": "RabbitMQ", "rabbitmq_version": found["version"]}},
     }
     return Report(text, value)
+
+
+def log_location(call: Call) -> Report:
+    files = status_of(call)["log_files"]
+    paths = files if call.options.get("all") else files[:1]
+    return Report("\n".join(paths), {"node_name": call.node, "paths": paths, "result": "ok"})
 
 
 def environment(call: Call) -> Report:

@@ -68,6 +68,8 @@ class Player:
         self.observer = observer
         self.pace = pace or Pace()
         self.windows: list[Lines] = []
+        # The longest time that passed between two waits.
+        self.unbroken_s = 0.0
         self.source = Source()
         # The lines of each step as source.
         self.sent: list[Lines] = []
@@ -99,7 +101,7 @@ class Player:
 
     def play(self, program: Program, expected: Sequence[Lines] | None = None) -> list[Lines]:
         """Play until the end, or until a window is not the expected one. Return the windows."""
-        begun = time.monotonic()
+        begun = last_wait = time.monotonic()
         if has_user(program):
             self._add_user()
         for index, step in enumerate(self._with_end(program)):
@@ -114,6 +116,8 @@ class Player:
                     self._extra.append(f"lab {why}")
                 finally:
                     self.sent.append(self.source.lines[lines_before:])
+                if not _waits(step):
+                    self.unbroken_s = max(self.unbroken_s, time.monotonic() - last_wait)
                 self._rest(wanted)
             except Stopped as why:
                 self.windows.append([f"STOPPED: {why}"])
@@ -123,6 +127,8 @@ class Player:
                 break
             if expected is not None and self.windows[-1] != wanted:
                 break
+            if _waits(step):
+                last_wait = time.monotonic()
             time.sleep(max(0.0, begun + (index + 1) * self.pace.step_s - time.monotonic()))
         return self.windows
 
@@ -393,6 +399,11 @@ class Player:
             connection = self._connections[index]
             if connection.is_ended or not connection.control.is_open:
                 self._is_over = True
+
+
+def _waits(step: Step | str) -> bool:
+    """Return whether time passes in this step at each broker: statistics may need seconds."""
+    return isinstance(step, Wait) or (isinstance(step, Http) and step.method == "GET")
 
 
 def _involved(connection: WatchedConnection) -> list[WatchedChannel]:

@@ -83,8 +83,23 @@ class Http:
     body: Any = None
 
 
+# The time to live, lease or delay of programs that passes while they wait. All others last for minutes.
+SHORT_MS = 700
+
 Step = Call | Publish | Settle | End | Wait | Http
 Program = tuple[Step, ...]
+
+
+def has_short_time(value: Any) -> bool:
+    """Return whether a time of `SHORT_MS` is in a step, or in a value of one."""
+    match value:
+        case Call(fields=inner) | Publish(options=inner) | Http(body=inner) | Field(_, inner):
+            return has_short_time(inner)
+        case dict():
+            return any(map(has_short_time, value.values()))
+        case list():
+            return any(map(has_short_time, value))
+    return str(value) == str(SHORT_MS)
 
 
 def renamed(value: Any, names: Mapping[str, str]) -> Any:

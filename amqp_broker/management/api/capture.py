@@ -11,12 +11,13 @@ from aiohttp import web
 from msgspec import Struct
 
 from amqp_broker.broker.admin.access import InternalUser
+from amqp_broker.broker.admin.globs import exchange_name
 from amqp_broker.broker.observe.capture import Capture, CapturedMessage
 from amqp_broker.management.documents.capture_file import header_line, message_line, skipped_line
 from amqp_broker.management.http.answers import Streamed, no_such
 from amqp_broker.management.http.auth import ADMINISTRATOR
 from amqp_broker.management.http.endpoint import Endpoints
-from amqp_broker.management.http.request import DEFAULT_EXCHANGE_NAME, Request
+from amqp_broker.management.http.request import Request
 
 CONTENT_TYPE: Final = "application/x-ndjson"
 # Seconds between checks that the client is still there, and until a write that does not end fails.
@@ -40,7 +41,7 @@ class CaptureQuery(Struct, forbid_unknown_fields=True):
 def capture(request: Request) -> Streamed:
     """Stream what is published in a vhost from now on ([capture and replay](replay.md))."""
     query = request.read_query(CaptureQuery)
-    exchange = "" if query.exchange == DEFAULT_EXCHANGE_NAME else query.exchange
+    exchange = None if query.exchange is None else exchange_name(query.exchange)
     vhost = request.broker.vhosts.get(request.path["vhost"])
     if vhost is None:
         raise no_such(f"no vhost '{request.path['vhost']}'")

@@ -16,7 +16,7 @@ from msgspec import UNSET, Meta, Struct, structs
 from amqp_broker.amqp.errors import InvalidParameter
 from amqp_broker.amqp.message import Message
 from amqp_broker.broker.observe.event_log import BYTES_MAX, EVENTS_MAX, Event, EventLog, MessageWait
-from amqp_broker.broker.observe.matching import EVENTS, Criteria, failure
+from amqp_broker.broker.observe.matching import EVENTS, ROUTED, Criteria, failure
 from amqp_broker.broker.observe.matching import UNSET as ANY_BODY
 from amqp_broker.broker.observe.waiting import IdleWait
 from amqp_broker.management.api.messages import encoded
@@ -24,7 +24,7 @@ from amqp_broker.management.documents.values import json_of, shown, text_of
 from amqp_broker.management.http.answers import NO_CONTENT, Answer, Deferred, Refusal, bad_request, no_such
 from amqp_broker.management.http.auth import ADMINISTRATOR
 from amqp_broker.management.http.endpoint import Endpoints
-from amqp_broker.management.http.request import DEFAULT_EXCHANGE_NAME, Request
+from amqp_broker.management.http.request import Request
 from amqp_broker.management.http.shapes import Count, Integer, Switch, VHostQuery, read_by
 
 endpoints = Endpoints()
@@ -243,23 +243,21 @@ def _criteria(query: EventQuery) -> Criteria:
     if query.body is not None and query.body_base64 is not None:
         raise bad_request("body and body_base64 exclude each other")
     body = None if query.body is None else query.body.encode("utf-8", "surrogateescape")
-    criteria = Criteria(
-        event=None if query.event == "any" else query.event.replace("-", "_"),
-        exchange="" if query.exchange == DEFAULT_EXCHANGE_NAME else query.exchange,
-        routing_key=query.routing_key,
-        queue=query.queue,
-        body=body if query.body_base64 is None else query.body_base64,
-        body_json=ANY_BODY if query.body_json is UNSET else query.body_json,
-        body_regex=query.body_regex,
-        headers=query.headers,
-        properties=query.properties,
-        since=query.since,
-    )
     try:
-        criteria.check()
+        return Criteria(
+            event=None if query.event == "any" else query.event.replace("-", "_"),
+            exchange=query.exchange,
+            routing_key=query.routing_key,
+            queue=query.queue,
+            body=body if query.body_base64 is None else query.body_base64,
+            body_json=ANY_BODY if query.body_json is UNSET else query.body_json,
+            body_regex=query.body_regex,
+            headers=query.headers,
+            properties=query.properties,
+            since=query.since,
+        )
     except InvalidParameter as error:
         raise bad_request(str(error)) from None
-    return criteria
 
 
 def _page(log: EventLog, criteria: Criteria, query: EventQuery) -> dict[str, Any]:
@@ -293,7 +291,7 @@ def event_row(event: Event, message: Message | None = None, truncate: int | None
         "queue": None if event.queue is None else text_of(event.queue),
         **{name: shown(value) for name, value in event.more.items()},
     }
-    if event.kind in ("publish", "dead_letter"):
+    if event.kind in ROUTED:
         row["routed_queues"] = json_of(event.queues)
     message = event.message if message is None else message
     if message is not None:

@@ -61,7 +61,7 @@ def pytest_of_queue(request: Request) -> Steps[dict[str, Any]]:
     queue = _queue(request)
     log = _log(request, request.vhost)
     found = yield from _found(log, queue.name, wanted)
-    lives = [life for _, _, life in found if life[0].kind == "publish"]
+    lives = [life for _, _, life in found if life[0].kind != "dead_letter"]
     return {"text": text_of(pytest_text(lives, request.vhost, log))}
 
 
@@ -98,7 +98,12 @@ def _found(log: EventLog, name: str, wanted: str) -> Steps[list[tuple[Event, Mes
         if count % STEP == 0:
             yield
         message = log.message_of(event)
-        if message is None or not _is_first(event, log) or (wanted and not _has(event, message, wanted)):
+        if (
+            message is None
+            or not log.is_first(event)
+            or _is_letter(event, log)
+            or (wanted and not _has(event, message, wanted))
+        ):
             continue
         life = log.timeline(event.number)
         if wanted or any(name == one.queue or name in one.queues for one in life):
@@ -109,11 +114,9 @@ def _found(log: EventLog, name: str, wanted: str) -> Steps[list[tuple[Event, Mes
     return found
 
 
-def _is_first(event: Event, log: EventLog) -> bool:
-    """Return whether a life begins here. A dead letter belongs to the life of its origin, if the log has that."""
-    if event.kind == "dead_letter":
-        return not log.has(event.more["from_message_number"])
-    return event.kind == "publish"
+def _is_letter(event: Event, log: EventLog) -> bool:
+    """Return whether this is a dead letter whose origin is in the log: it belongs to the life of that."""
+    return event.kind == "dead_letter" and log.has(event.more["from_message_number"])
 
 
 def _has(event: Event, message: Message, wanted: str) -> bool:

@@ -65,6 +65,8 @@ def status(request: Request) -> dict[str, Any]:
         "queues": sum(len(vhost.queues) for vhost in broker.vhosts.values()),
         "vhosts": len(broker.vhosts),
         "data_folder": shell.data_folder(),
+        "config_files": list(shell.config_files()),
+        "log_files": broker.settings.log_files,
         "settings": {
             setting.name: getattr(broker.settings, setting.name) for setting in SETTINGS if not setting.is_secret
         },

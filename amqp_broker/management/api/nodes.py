@@ -85,7 +85,7 @@ def node_row(request: Request) -> dict[str, Any]:
         ]
         + [DEMO_MECHANISM],
         "cluster_links": [],
-        "config_files": [],
+        "config_files": list(node.config_files()),
         "contexts": [
             {name: value for name, value in context.items() if name not in ("node", "ssl_opts")}
             for context in contexts(request)
@@ -96,7 +96,7 @@ def node_row(request: Request) -> dict[str, Any]:
         "enabled_plugins": list(PLUGINS),
         "exchange_types": exchange_type_rows(broker),
         "fd_total": fd_total,
-        "log_files": ["<stderr>"],
+        "log_files": broker.settings.log_files,
         "mem_alarm": "memory" in broker.alarms,
         "mem_calculation_strategy": "rss",
         "mem_limit": node.memory_limit(),

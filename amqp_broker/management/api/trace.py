@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
+from amqp_broker.broker.admin.globs import exchange_name
 from amqp_broker.broker.observe.selection import Selection
 from amqp_broker.broker.queues.queue import Queue
 from amqp_broker.broker.vhost import VHost
@@ -49,7 +50,7 @@ def trace(request: Request) -> dict[str, Any]:
 def start_trace(request: Request) -> Answer:
     """Write all events of messages to the stream `queue`."""
     vhost, options = request.vhost, request.read(TraceOptions)
-    selection = Selection(frozenset(options.exchanges), frozenset(options.queues), options.one_in)
+    selection = Selection(frozenset(map(exchange_name, options.exchanges)), frozenset(options.queues), options.one_in)
     _check(vhost, selection)
     vhost.tracing.record(_stream(vhost, options.queue), selection)
     return NO_CONTENT

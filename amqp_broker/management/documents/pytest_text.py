@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
 from amqp_broker.amqp.errors import InvalidParameter
@@ -28,6 +29,17 @@ ADVANCE_MS: Final = 100
 DELAY_MAX_MS: Final = 100
 # Properties that a test must not set: the broker checks the user, and replies need a consumer.
 LEFT_OUT: Final = frozenset({"user_id", "reply_to"})
+# Events that no method of a client brings about; some for one of their reasons.
+NOT_REPEATED: Final = {
+    "tx_publish": "a message is published in a transaction",
+    "move": "an administrator moves a message",
+    "delay": "a queue delays a message that came back",
+    "route history": "an exchange sends a message again from its history",
+    "requeue timed_out": "a delivery times out",
+    "requeue cancelled": "a delayed delivery comes back",
+    "drop retention": "a stream drops a message",
+    "drop exchange_deleted": "a delayed exchange is deleted",
+}
 # Faults that a publish of the test meets; others are named in a comment.
 REPEATED: Final = frozenset({"confirm_nack", "confirm_drop", "confirm_delay", "return"})
 INDENT: Final = "    "
@@ -44,12 +56,26 @@ def pytest_text(lives: Sequence[Sequence[Event]], vhost: VHost, log: EventLog) -
 
     Raise InvalidParameter for messages that a test cannot repeat.
     """
-    if not lives or any(life[0].kind != "publish" for life in lives):
+    if not lives or any(life[0].kind not in ("publish", "tx_publish") for life in lives):
         raise InvalidParameter("the event log has no publish of this message")
+    for life in lives:
+        _require_repeatable(life)
     events = {event.sequence: event for life in lives for event in life}
     if len(events) > EVENTS_MAX:
         raise InvalidParameter(f"a test has at most {EVENTS_MAX} events")
     return _Test(lives, [events[sequence] for sequence in sorted(events)], vhost, log).text()
+
+
+def _require_repeatable(life: Sequence[Event]) -> None:
+    """Raise InvalidParameter for a life that no test can repeat, or not yet."""
+    number = int(life[0].number)
+    actions = {event.more["action"] for event in life if event.kind == "fault" and event.number == number}
+    if "confirm_delay" in actions and not any(one.kind == "confirm" and one.number == number for one in life):
+        raise InvalidParameter(f"the delayed confirm of message {number} has not been sent")
+    for event in life:
+        what = NOT_REPEATED.get(event.kind) or NOT_REPEATED.get(f"{event.kind} {event.more.get('reason')}")
+        if what is not None:
+            raise InvalidParameter(f"a test cannot repeat that {what}, here message {int(event.number)}")
 
 
 class _Test:
@@ -147,7 +173,9 @@ class _Test:
         """Publish, repeat what consumers did, and let the time pass."""
         firsts = {life[0].sequence for life in self.lives}
         clock = _Clock()
-        taken: dict[tuple[int, str], str] = {}
+        # The channel and the variable of the last delivery of each message from each queue.
+        taken: dict[tuple[int, str], tuple[str, str]] = {}
+        deliveries = count(1)
         last = ""
         for event in self.events:
             if event.kind in ("publish", "dead_letter"):
@@ -155,23 +183,53 @@ class _Test:
             if event.sequence in firsts:
                 yield from self._publish(event)
                 last = ""
+            if event.kind == "route":
+                yield from clock.advance_to(event)
+                clock.begin(event)
             if event.queue is None:
                 continue
             name = source(declared_name(event.queue))
             if event.kind == "deliver" and event.more.get("no_ack"):
                 yield f"channel.basic_get({name}, auto_ack=True)"
             elif event.kind == "deliver":
-                taken[event.number, event.queue] = variable = f"delivery_{len(taken) + 1}"
-                yield f"{variable}, _, _ = channel.basic_get({name})"
+                number = next(deliveries)
+                consumer = "channel"
+                if self._is_lost(event):
+                    consumer = f"consumer_{number}"
+                    yield f"{consumer} = connection.channel()"
+                taken[event.number, event.queue] = consumer, f"delivery_{number}"
+                yield f"delivery_{number}, _, _ = {consumer}.basic_get({name})"
             elif event.kind in ("ack", "nack") and (event.number, event.queue) in taken:
                 more = f", requeue={event.more['requeue']}" if event.kind == "nack" else ""
-                yield f"channel.basic_{event.kind}({taken[event.number, event.queue]}.delivery_tag{more})"
+                consumer, delivery = taken[event.number, event.queue]
+                yield f"{consumer}.basic_{event.kind}({delivery}.delivery_tag{more})"
+            elif event.kind == "requeue" and (event.number, event.queue) in taken:
+                yield f"{taken[event.number, event.queue][0]}.close()"
+            elif event.kind == "refuse":
+                self._require_full(event)
             elif event.kind == "expire":
                 yield from clock.advance_to(event)
             elif event.kind == "drop":
                 lines = list(self._drop(event, name))
                 yield from lines if lines != [last] else ()
                 last = lines[-1] if lines else last
+
+    def _is_lost(self, deliver: Event) -> bool:
+        """Return whether the channel or the connection of a delivery ended before it was settled."""
+        for event in self.events:
+            is_after = event.sequence > deliver.sequence
+            if is_after and event.number == deliver.number and event.queue == deliver.queue and event.kind in ENDS:
+                return event.kind == "requeue"
+        return False
+
+    def _require_full(self, event: Event) -> None:
+        """Raise InvalidParameter unless the messages of the test fill a queue."""
+        queue, name = self.vhost.queues.get(str(event.queue)), str(event.queue)
+        limit = None if queue is None else queue.settings.length_max
+        lives = [[one for one in life if one.sequence < event.sequence] for life in self.lives]
+        ready = sum(fate(life, name).state == READY for life in lives)
+        if limit is None or ready <= limit:
+            raise InvalidParameter(f"queue '{name}' was full: a test needs the messages that it had, too")
 
     def _drop(self, event: Event, name: str) -> Iterator[str]:
         reason = event.more["reason"]
@@ -187,6 +245,8 @@ class _Test:
             self.has_fillers = True
             yield f"for _ in range({limit}):"
             yield f'{INDENT}channel.basic_publish("", {name}, b"filler")'
+        elif reason == "maxlen":
+            self._require_full(event)
 
     # Assertions
 
@@ -217,6 +277,10 @@ class _Test:
 
 # The channel of a publish whose confirm a fault dropped.
 LOST: Final = "ChannelClosedByBroker"
+
+
+# Events after which a delivery is no longer with its consumer.
+ENDS: Final = frozenset({"ack", "nack", "requeue", "expire", "drop"})
 
 
 class _Clock:

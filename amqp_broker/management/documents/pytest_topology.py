@@ -46,8 +46,6 @@ def declared_name(queue: str) -> str:
 
 
 def _declared_exchange(exchange: Exchange) -> str:
-    if exchange.type == "x-delayed-message":
-        raise InvalidParameter(f"{exchange} delays messages: its events do not name their queues")
     options = _options(durable=exchange.is_durable, internal=exchange.is_internal)
     arguments = {"arguments": dict(exchange.arguments)} if exchange.arguments else {}
     given = {"exchange": exchange.name, "exchange_type": exchange.type, **options, **arguments}

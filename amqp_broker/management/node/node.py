@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from amqp_broker.management.node.rates import Rates
 
@@ -122,6 +122,10 @@ class Node(ABC):
     @abstractmethod
     def data_folder(self) -> str:
         """Return the folder of the store, or "" without one."""
+
+    @abstractmethod
+    def config_files(self) -> Sequence[str]:
+        """Return the paths of the files of the configuration, in RabbitMQ's order."""
 
     @abstractmethod
     def shovels(self) -> list[ShovelStatus]:

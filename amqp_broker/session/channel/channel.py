@@ -11,10 +11,18 @@ from amqp_broker.amqp.message import Message
 from amqp_broker.broker.clients.client_channel import ClientChannel
 from amqp_broker.broker.lab import delivery_faults
 from amqp_broker.broker.observe.recorder import Recorder
+from amqp_broker.broker.queues.leaving_reasons import CHANNEL_CLOSED
 from amqp_broker.broker.scheduling.portions import finished
 from amqp_broker.session.channel.acks import ack_up_to, acking_by_consumer
 from amqp_broker.session.channel.channel_limit import ChannelLimit
-from amqp_broker.session.channel.returning import REJECT_WORK, SETTLED_MAX, coming_back, give_up, requeue_all, settling
+from amqp_broker.session.channel.returning import (
+    REJECT_WORK,
+    SETTLED_MAX,
+    coming_back,
+    give_up,
+    requeue_all,
+    settling,
+)
 from amqp_broker.session.channel.unacked import Unacked
 
 if TYPE_CHECKING:
@@ -31,7 +39,7 @@ if TYPE_CHECKING:
     from amqp_broker.session.methods.transactions import Transaction
     from amqp_broker.session.session import Session
 
-# Octets of a delivery that count as another one. Beyond 8 MB, others are served.
+# Octets of a delivery that count as another one.
 DELIVERED_BYTES: Final = 512
 
 
@@ -83,9 +91,13 @@ class Channel(ClientChannel):
         self.publish_count += 1
 
     def spend(self, queues: int, content: bytes) -> None:
-        """Count the deliveries of a message to its queues as work of this read."""
+        """Count the deliveries of a message to its queues as work of this read.
+
+        A turn has a message that is too much by itself, but no second one.
+        """
         # A delivery may take the octets of the message again.
-        self.session.spend(queues * (1 + len(content) // DELIVERED_BYTES))
+        work = queues * (1 + len(content) // DELIVERED_BYTES)
+        self.session.spend(work, next_work=work)
 
     def _publish_recorded(self, route: Route, content: bytes, traits: Traits) -> None:
         """Publish a message, and report it to the recorder."""
@@ -153,23 +165,28 @@ class Channel(ClientChannel):
         else:
             self.settle_rejected(deliveries, requeue, has_failed)
 
-    def settle_rejected(self, deliveries: Taken, requeue: bool, has_failed: bool = False) -> None:
+    def settle_rejected(self, deliveries: Taken, requeue: bool, has_failed: bool = False, reason: str = "") -> None:
         """Requeue deliveries, or drop or dead-letter them. The session reads on when that is done."""
         if len(deliveries) > (SETTLED_MAX if requeue else 1):
-            self.session.work(settling(self, deliveries, requeue=requeue, has_failed=has_failed))
+            self.session.work(settling(self, deliveries, requeue=requeue, has_failed=has_failed, reason=reason))
             return
         with self.session.broker.dead_letters_held():
             if len(deliveries) > 1:
-                finished(settling(self, deliveries, requeue=requeue, has_failed=has_failed))
+                finished(settling(self, deliveries, requeue=requeue, has_failed=has_failed, reason=reason))
             elif requeue:
-                self.serve_returned(self.give_back([*deliveries], has_failed))
+                self.serve_returned(self.give_back([*deliveries], has_failed, reason))
             else:
                 give_up(self, deque(deliveries), has_failed=has_failed)
         self.session.spend(REJECT_WORK)
 
-    def give_back(self, deliveries: list[tuple[int, Delivery]], has_failed: bool = False) -> Iterable[Queue]:
-        """Requeue deliveries; return their queues, which are not served yet."""
-        self.count_rejected(deliveries, True)
+    def give_back(
+        self, deliveries: list[tuple[int, Delivery]], has_failed: bool = False, reason: str = ""
+    ) -> Iterable[Queue]:
+        """Requeue deliveries; return their queues, which are not served yet.
+
+        `reason` is set where the client has not returned them itself.
+        """
+        self.count_rejected(deliveries, True, reason)
         queues = requeue_all(deliveries, has_failed=has_failed, is_lost=False)
         self.release_prefetch(deliveries)
         return queues
@@ -181,10 +198,14 @@ class Channel(ClientChannel):
         for queue in queues:
             queue.serve_returned()
 
-    def count_rejected(self, deliveries: Sequence[tuple[int, Delivery]], requeue: bool) -> None:
-        if self.vhost.trace is not None:
+    def count_rejected(self, deliveries: Sequence[tuple[int, Delivery]], requeue: bool, reason: str = "") -> None:
+        trace = self.vhost.trace
+        if trace is not None:
             for _, (queue, _, _, message) in deliveries:
-                self.vhost.trace.nacked(queue, message, requeue, self.session, self.number)
+                if reason:
+                    trace.requeued(queue, message, reason)
+                else:
+                    trace.nacked(queue, message, requeue, self.session, self.number)
         for _, (_, consumer, _, _) in deliveries:
             if consumer is not None:
                 consumer.refused += 1
@@ -353,7 +374,7 @@ class Channel(ClientChannel):
             self.confirms.discard()
         self.remove_consumers()
         broker = self.session.broker
-        broker.do_in_portions(coming_back(broker, [self.take_unacked()]))
+        broker.do_in_portions(coming_back(broker, [self.take_unacked(CHANNEL_CLOSED)], CHANNEL_CLOSED))
         self.end()
         broker.advice.on_channel_closed(self)
 
@@ -368,8 +389,8 @@ class Channel(ClientChannel):
         # They refer to the channel, which is to be freed at once.
         self.confirms = None
 
-    def take_unacked(self) -> Taken:
-        """Take all unacked deliveries: the channel is lost."""
+    def take_unacked(self, reason: str) -> Taken:
+        """Take all unacked deliveries: the channel is lost for this reason."""
         if self.transaction is not None:
-            self.transaction.roll_back(self)
+            self.transaction.roll_back(self, reason)
         return self.unacked.end()

@@ -41,15 +41,15 @@ Group: TypeAlias = "tuple[Consumer | None, deque[tuple[int, Delivery]]]"
 Parted: TypeAlias = "dict[Consumer | None, deque[tuple[int, Delivery]]]"
 
 
-def settling(channel: Channel, taken: Taken, *, requeue: bool, has_failed: bool) -> Steps[None]:
-    """Settle deliveries as rejected, in portions."""
+def settling(channel: Channel, taken: Taken, *, requeue: bool, has_failed: bool, reason: str = "") -> Steps[None]:
+    """Settle deliveries as rejected, in portions; `reason` as in `Channel.give_back`."""
     broker = channel.session.broker
     groups = settled_order((yield from by_consumer(broker, taken)))
     # Deliveries are freed as they are settled.
     taken = ()
 
     def give_back(portion: Deliveries) -> Iterable[Queue]:
-        return channel.give_back(portion, has_failed)
+        return channel.give_back(portion, has_failed, reason)
 
     if requeue:
         for together in apart(groups, has_limit=channel.limit is not None):
@@ -78,10 +78,15 @@ def give_up(channel: Channel, deliveries: deque[tuple[int, Delivery]], *, has_fa
     channel.release_prefetch(given_up)
 
 
-def coming_back(broker: Broker, channels: Iterable[Taken]) -> Steps[None]:
-    """Return the deliveries of lost channels, in portions. One channel follows the other."""
+def coming_back(broker: Broker, channels: Iterable[Taken], reason: str) -> Steps[None]:
+    """Return the deliveries of channels that are lost for a reason, in portions. One channel follows the other."""
 
     def give_back(portion: Deliveries) -> Iterable[Queue]:
+        for _, (queue, _, _, message) in portion:
+            trace = queue.vhost.trace
+            if trace is None:
+                break
+            trace.requeued(queue, message, reason)
         return requeue_all(portion, has_failed=True, is_lost=True)
 
     def serve(queues: Iterable[Queue]) -> None:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 from pamqp import commands
 
 from amqp_broker.amqp.errors import PreconditionFailed
+from amqp_broker.broker.queues.leaving_reasons import TIMED_OUT
 from amqp_broker.broker.queues.quorum import QuorumQueue
 from amqp_broker.session.channel.returning import returning
 
@@ -158,7 +159,9 @@ class AckTimeouts:
                     other.queue.rotation.suspend(other)
                 deliveries = channel.unacked.deliveries
                 channel.settle_rejected(
-                    [(overdue, deliveries.pop(overdue)) for overdue in tags if overdue in deliveries], requeue=True
+                    [(overdue, deliveries.pop(overdue)) for overdue in tags if overdue in deliveries],
+                    requeue=True,
+                    reason=TIMED_OUT,
                 )
                 self._close(channel, UNNAMED_MS)
                 return
@@ -190,6 +193,9 @@ class AckTimeouts:
                 queue.step_aside(consumer)
             channel.serve_returned(queues)
 
-        yield from returning(broker, [(consumer, deliveries)], channel.give_back, serve)
+        def give_back(portion: list[tuple[int, Delivery]]) -> Iterable[Queue]:
+            return channel.give_back(portion, reason=TIMED_OUT)
+
+        yield from returning(broker, [(consumer, deliveries)], give_back, serve)
         if self._session.channels.get(channel.number) is channel:
             self._session.send(channel.number, commands.Basic.Cancel(consumer.tag, True))

@@ -26,6 +26,7 @@ from amqp_broker.amqp.message import (
     with_property_list,
 )
 from amqp_broker.amqp.property_list import UNREADABLE, Traits
+from amqp_broker.broker.exchanges.delayed import DelayedExchange
 from amqp_broker.broker.lab import publish_faults
 from amqp_broker.broker.lab.fault_rules import Rule
 from amqp_broker.broker.lab.habits import is_reply
@@ -144,12 +145,21 @@ def _push_checked(
     if is_lost or not is_to_route:
         queues = () if is_lost else route.queues
     elif len(keys) > KEYS_AT_ONCE:
-        channel.session.work(_routing(channel, route, message, keys, headers, rules))
+        steps = _routing(channel, route, message, keys, headers, rules)
+        channel.session.work(steps, wire.PUBLISH, channel.number)
         return
     else:
         queues = tuple(channel.vhost.route(route.exchange, keys, headers, message)[0])
+        if not queues and isinstance(route.exchange, DelayedExchange) and not route.mandatory:
+            _note_undelayed(channel, route.exchange, keys, headers)
     if _push_routed(channel, route, message, queues, rules, is_lost):
         channel.session.work(channel.session.broker.dead_lettering.until_routed(channel.vhost))
+
+
+def _note_undelayed(channel: Channel, exchange: DelayedExchange, keys: Sequence[str], headers: fields.Table) -> None:
+    """Report a message that a delayed exchange did not delay, and that no queue got."""
+    if exchange.undelayed(headers) is not None and exchange.expects_queues:
+        channel.session.broker.advice.on_unroutable(channel, exchange, keys[0])
 
 
 def _routing(
@@ -170,9 +180,10 @@ def _push_routed(
     """Push a message to its queues; return whether queues refused it, and it is still on its way (`until_routed`)."""
     trace = channel.vhost.trace
     if trace is not None:
-        trace.published(channel.session, channel.number, message, queues, route.mandatory)
+        report = trace.published if channel.transaction is None else trace.published_in_transaction
+        report(channel.session, channel.number, message, queues, route.mandatory)
         if rules:
-            publish_faults.report(channel, rules, message, trace)
+            publish_faults.report(channel, rules, message)
     if channel.transaction is not None:
         channel.transaction.publishes.append((message, route.exchange, queues, route.mandatory and not is_lost))
         return False
@@ -295,8 +306,11 @@ def _resolve(channel: Channel, method: bytes) -> Route:
         and not any(queue.settings.rejects_publish for queue in queues)
         and (vhost.trace is None or is_recorded)
     )
-    if not queues and not mandatory and not is_reply(name, routing_key):
-        exchange.unroutable_key = routing_key
+    if not queues and not mandatory and not is_reply(name, routing_key) and exchange.type != "x-delayed-message":
+        if exchange.expects_queues:
+            exchange.unroutable_key = routing_key
+        else:
+            exchange.had_no_subscribers = True
     address = Address(name, routing_key, names=method[6:-1])
     return Route(address, exchange, mandatory, tuple(queues), is_plain, is_recorded)
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import chain
 from operator import itemgetter
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pamqp import commands
 
 from amqp_broker.amqp import fields
 from amqp_broker.amqp.errors import PreconditionFailed, ResourceError
+from amqp_broker.broker.lab import delivery_faults, publish_faults
+from amqp_broker.broker.queues.dead_letter_reasons import MAXLEN
+from amqp_broker.broker.queues.leaving_reasons import COMMIT_FAILED, ROLLBACK
 from amqp_broker.broker.queues.reply import ReplyQueue
 from amqp_broker.broker.scheduling.portions import WORK_MAX, Steps, finished
 from amqp_broker.session.channel.acks import acking_by_consumer
@@ -21,9 +25,10 @@ if TYPE_CHECKING:
     from amqp_broker.amqp.message import Message
     from amqp_broker.broker.clients.client_channel import Delivery
     from amqp_broker.broker.exchanges.exchange import Exchange
+    from amqp_broker.broker.lab.fault_rules import Rule
     from amqp_broker.broker.queues.queue import Queue
     from amqp_broker.session.channel.channel import Channel
-    from amqp_broker.session.channel.unacked import Duplicate
+    from amqp_broker.session.channel.unacked import Duplicate, Taken
 
 # Publishes and settlements that are committed at once; more are committed in portions.
 COMMITTED_MAX: Final = 1000
@@ -61,8 +66,9 @@ class Transaction:
         """Return the delivery tags that the commit will settle, those of duplicates among them."""
         return [*[tag for tag, _ in self.settled()], *self.duplicates]
 
-    def roll_back(self, channel: Channel) -> None:
+    def roll_back(self, channel: Channel, reason: str) -> None:
         """Make settled deliveries unacked again, under their tags, and forget the publishes."""
+        report_lost(channel, self.publishes, reason)
         unacked = channel.unacked
         unacked.put_back(self.settled())
         channel.session.spend(len(unacked.deliveries))
@@ -73,6 +79,14 @@ class Transaction:
         self.acks.clear()
         self.rejects.clear()
         self.duplicates.clear()
+
+
+def report_lost(channel: Channel, publishes: Iterable[tuple[Message, Any, Any, bool]], reason: str) -> None:
+    """Report to the trace that publishes of a transaction go nowhere."""
+    trace = channel.vhost.trace
+    if trace is not None:
+        for publish in publishes:
+            trace.rolled_back(channel.session, channel.number, publish[0], reason)
 
 
 def select(channel: Channel, method: commands.Tx.Select) -> None:
@@ -90,7 +104,9 @@ def commit(channel: Channel, method: commands.Tx.Commit) -> Steps[None] | None:
     if transaction.is_long:
         return _commit_in_portions(channel, transaction)
     with channel.session.broker.dead_letters_held():
-        is_complete = finished(_committing(channel, transaction))
+        is_complete, fault = finished(_committing(channel, transaction))
+    if fault is not None:
+        channel.session.faults.raise_for(fault)
     if not is_complete:
         raise _partial()
     # commit-ok promises what a confirm does (rabbit_channel.erl, maybe_complete_tx).
@@ -103,6 +119,7 @@ def _commit_in_portions(channel: Channel, transaction: Transaction) -> Steps[Non
     session, steps = channel.session, _committing(channel, transaction)
     journal = session.broker.journal
     journal.open_works += 1
+    fault: Rule | None = None
     is_complete = is_done = False
     try:
         while not is_done:
@@ -110,31 +127,41 @@ def _commit_in_portions(channel: Channel, transaction: Transaction) -> Steps[Non
                 try:
                     next(steps)
                 except StopIteration as end:
-                    is_complete, is_done = end.value, True
-                except ResourceError as error:
-                    session.fail(error, commands.Tx.Commit.index, channel.number)
-                    return
+                    (is_complete, fault), is_done = end.value, True
             # commit-ok waits for the whole transaction, which is in one batch.
             session.gate.hold_for_messages()
             yield
     finally:
         journal.open_works -= 1
+    if fault is not None:
+        session.faults.raise_for(fault)
     if not is_complete and session.channels.get(channel.number) is channel:
-        session.close_channel(channel.number, _partial(), commands.Tx.Commit.index)
+        raise _partial()
 
 
-def _committing(channel: Channel, transaction: Transaction) -> Steps[bool]:
-    """Do what a transaction contains; return whether the queues took all messages."""
-    session = channel.session
+def _committing(channel: Channel, transaction: Transaction) -> Steps[tuple[bool, Rule | None]]:
+    """Do all parts of a transaction. Return whether the queues took all messages, and the fault instead of a reply.
+
+    The caller carries the fault out.
+    """
+    session, faults, fault = channel.session, channel.session.broker.faults, None
     is_complete = yield from _publishing(channel, transaction)
-    yield from acking_by_consumer(channel, sorted(transaction.acks, key=itemgetter(0)))
+    acks: Taken = sorted(transaction.acks, key=itemgetter(0))
+    if faults.on_ack:
+        acks = delivery_faults.effective_acks(channel, acks)
+    yield from acking_by_consumer(channel, acks)
     channel.release_duplicates(transaction.duplicates)
-    if is_complete and session.channels.get(channel.number) is channel:
+    is_answered = is_complete and session.channels.get(channel.number) is channel
+    if is_answered and faults.on_publish:
+        fault = publish_faults.end_of_commit(
+            channel, ((message, queues) for message, _, queues, _ in transaction.publishes)
+        )
+    if is_answered and fault is None:
         # It leaves before the messages that come back are delivered again.
         session.send(channel.number, commands.Tx.CommitOk())
     for (requeue, has_failed), deliveries in transaction.rejects:
         yield from settling(channel, deliveries, requeue=requeue, has_failed=has_failed)
-    return is_complete
+    return is_complete, fault
 
 
 def _partial() -> PreconditionFailed:
@@ -149,16 +176,31 @@ def _publishing(channel: Channel, transaction: Transaction) -> Steps[bool]:
     another queue refuses it as well (rabbit_channel.erl, tx.commit and maybe_complete_tx). A classic queue that was
     deleted refuses its messages. Raise ResourceError for a deleted queue where the version of RabbitMQ does.
     """
-    broker, by_name = channel.session.broker, channel.session.broker.profile.commits_by_name
+    broker, by_name, trace = channel.session.broker, channel.session.broker.profile.commits_by_name, channel.vhost.trace
     destinations = set(chain.from_iterable(map(itemgetter(2), transaction.publishes)))
     refusing = {queue for queue in destinations if queue.refuses(channel.publisher)}
     is_complete = True
-    for message, exchange, queues, mandatory in transaction.publishes:
-        targets = _found(channel, message, queues) if by_name else _alive(channel, queues)
+    for number, (message, exchange, queues, mandatory) in enumerate(transaction.publishes):
+        try:
+            targets = _found(channel, message, queues) if by_name else _alive(channel, queues)
+        except ResourceError:
+            report_lost(channel, transaction.publishes[number:], COMMIT_FAILED)
+            raise
         is_returned = mandatory and not (targets if by_name else queues)
+        rules = (
+            publish_faults.before_commit(channel, message, targets) if mandatory and broker.faults.on_publish else []
+        )
+        if publish_faults.discards(rules):
+            targets, is_returned = (), False
         # The exchange may have been declared anew; RabbitMQ counts by name.
         exchange = channel.vhost.exchanges.get(exchange.name, exchange)
-        channel.count_published(exchange, targets, is_returned)
+        channel.count_published(exchange, targets, is_returned or bool(rules and not targets))
+        if trace is not None:
+            trace.committed(channel.session, channel.number, message, targets, mandatory)
+            for refused in refusing.intersection(targets):
+                trace.given_up(refused, message, MAXLEN, is_refused=True)
+        if rules:
+            publish_faults.report(channel, rules, message)
         taking = tuple(queue for queue in targets if queue not in refusing)
         is_taken = basic_publish.push(channel, message, taking, is_returned, publisher=None)
         if not is_taken and len(taking) == len(targets):
@@ -197,7 +239,7 @@ def _gone(queues: tuple[Queue, ...]) -> list[Queue]:
 
 
 def rollback(channel: Channel, method: commands.Tx.Rollback) -> None:
-    _transaction(channel).roll_back(channel)
+    _transaction(channel).roll_back(channel, ROLLBACK)
     channel.session.send(channel.number, commands.Tx.RollbackOk())
 
 

@@ -122,7 +122,7 @@ def on_method(channel: Channel, payload: bytes) -> None:
     try:
         steps = handler(channel, method)
         if steps is not None:
-            session.work(events.attributed(steps))
+            session.work(events.attributed(steps), method.index, channel.number)
     finally:
         events.actor = INTERNAL_USER
     session.spend(METHOD_WORK)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from amqp_broker.amqp import frames as wire
 from amqp_broker.amqp.connection_states import CONNECTED, Input
 from amqp_broker.amqp.content import ContentAssembly
-from amqp_broker.amqp.errors import AMQPError, ChannelError, ConnectionError_, Disconnect, InternalError
+from amqp_broker.amqp.errors import AMQPError
 from amqp_broker.amqp.frames import (
     ACK_FRAME_BYTES,
     ACK_HEAD_BYTES,
@@ -22,8 +22,6 @@ from amqp_broker.amqp.frames import (
     unpack_settle,
 )
 from amqp_broker.amqp.message import FRAME_BODY, FRAME_END, FRAME_HEADER, FRAME_METHOD, HEADER_START_BYTES
-from amqp_broker.broker.durability.journal import JournalBroken
-from amqp_broker.broker.lab.connection_faults import BlackHoled
 from amqp_broker.session.connection import handshake
 from amqp_broker.session.methods.basic_publish import NO_PROPERTIES, publish, read_traits
 from amqp_broker.session.wire.dispatch import on_frame, on_method
@@ -282,27 +280,13 @@ class FrameReader:
                 else:
                     self._needed_bytes = FRAME_OVERHEAD
                     return at
-            except ChannelError as error:
-                session.close_channel(number, error, _offender(error, kind, payload))
-            except ConnectionError_ as error:
-                session.fail(error, _offender(error, kind, payload), number)
-            except BlackHoled:
-                # The connection is in a black hole: nothing more is read, and nothing is answered.
-                pass
-            except Disconnect as reason:
-                session.cause = str(reason)
-                session.drop()
-            except JournalBroken as error:
-                logger.error("%s: internal error: %s", session.name, error)
-                session.fail(InternalError(""), 0, number)
-            except Exception:
-                logger.exception("%s: internal error", session.name)
-                session.fail(InternalError(""), 0, number)
+            except Exception as error:
+                session.end_by(error, _offender(error, kind, payload), number)
         return end
 
 
-def _offender(error: AMQPError, kind: int, payload: bytes) -> int:
+def _offender(error: Exception, kind: int, payload: bytes) -> int:
     """Return the id of the method that an error is about: content frames belong to a basic.publish."""
-    if error.method_id is not None:
+    if isinstance(error, AMQPError) and error.method_id is not None:
         return error.method_id
     return int.from_bytes(payload[:4], "big") if kind == FRAME_METHOD else wire.PUBLISH

@@ -39,6 +39,8 @@ class Loaded(NamedTuple):
     # All sources that were read, the most important first, and the entries of files and arguments.
     read: list[str]
     entries: list[Entry]
+    # The files that RabbitMQ lists as its configuration, in its order: advanced.config first.
+    files: tuple[str, ...] = ()
 
     @property
     def wrong(self) -> list[str]:
@@ -97,13 +99,14 @@ def load(options: Mapping[str, Any], environment: Mapping[str, str]) -> Loaded:
         read.append(ERLANG_ARGUMENTS)
         _add(given, entries, notices)
         everything += entries
-    files: list[str] = []
-    entries = _entries_of_files(given, environment, notices, files)
+    entries, terms, plain = _entries_of_files(given, environment, notices)
+    files = [*reversed(terms), *reversed(plain)]
     _add(given, entries, notices)
     _add_plugins(given, notices, files)
     settings = Settings(**{name: value for name, (value, _) in given.items()})
     places = {name: place for name, (_, place) in given.items()}
-    return Loaded(settings, places, notices, [*dict.fromkeys(read), *files], [*everything, *entries])
+    read = [*dict.fromkeys(read), *files]
+    return Loaded(settings, places, notices, read, [*everything, *entries], (*terms, *plain))
 
 
 def _add(given: dict[str, Given], entries: Iterable[Entry], notices: list[Notice]) -> None:
@@ -168,9 +171,12 @@ def _read_file(path: Path, source: str) -> str:
 
 
 def _entries_of_files(
-    given: dict[str, Given], environment: Mapping[str, str], notices: list[Notice], files: list[str]
-) -> list[Entry]:
-    """Return the entries of all files, the most important last; `files` gets their names in reverse."""
+    given: dict[str, Given], environment: Mapping[str, str], notices: list[Notice]
+) -> tuple[list[Entry], list[str], list[str]]:
+    """Return the entries of all files, the most important last.
+
+    The names of files with Erlang terms follow, then those of the others.
+    """
     entries: list[Entry] = []
     terms: list[tuple[Path, str]] = []
     plain: list[str] = []
@@ -205,14 +211,13 @@ def _entries_of_files(
                 notices += [Notice(f"{line}: the line is not `key = value`") for line in wrong]
     entries, wrong = rabbitmq_conf.substituted(entries, environment)
     notices += [Notice(line) for line in wrong]
-    files += [*(str(path) for path, _ in reversed(terms)), *reversed(plain)]
     for path, content in terms:
         from amqp_broker.settings.sources import erlang_settings
 
         found, about = erlang_settings.from_config(content, str(path))
         entries += found
         notices += about
-    return entries
+    return entries, [str(path) for path, _ in terms], plain
 
 
 # Settings that name files with settings.

@@ -156,6 +156,8 @@ def refusal(one: Policy, keys: Any = POLICY_VALUES) -> str:
     ("key", "value", "text"),
     [
         ("max-length", -1, "-1 is not a valid maximum length"),
+        # A field table holds 64 bits.
+        ("max-length", 1 << 63, "9223372036854775808 is not a valid maximum length"),
         ("max-length", "7", '<<"7">> is not a valid maximum length'),
         ("max-length", True, "true is not a valid maximum length"),
         ("max-length-bytes", None, "null is not a valid maximum length in bytes"),
@@ -202,6 +204,7 @@ def test_an_invalid_value_is_refused(key: str, value: Any, text: str) -> None:
     ("key", "value"),
     [
         ("max-length", 0),
+        ("max-length", (1 << 63) - 1),
         ("message-ttl", 400_000_000_000),
         ("delayed-retry-min", 1),
         ("delayed-retry-max", 1),
@@ -211,6 +214,7 @@ def test_an_invalid_value_is_refused(key: str, value: Any, text: str) -> None:
         ("max-age", "7D"),
         ("queue-version", 2),
         ("stream-filter-size-bytes", 16),
+        ("stream-filter-size-bytes", 255),
         ("dead-letter-exchange", ""),
         ("federation-upstream-set", "all"),
     ],

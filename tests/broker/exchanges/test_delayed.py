@@ -444,6 +444,7 @@ def test_a_delayed_message_keeps_its_number_in_a_trace(lab: Lab, peer: Peer) -> 
     delay(peer, 1000, b"1")
     lab.advance(1000)
     assert peer.get("q") is not None
-    assert [key for key, _ in told] == ["publish.x", "deliver.q"]
-    assert told[0][1]["routed_queues"] == []
-    assert told[0][1]["message_number"] == told[1][1]["message_number"] > 0
+    assert [key for key, _ in told] == ["publish.x", "route.x", "deliver.q"]
+    assert (told[0][1]["routed_queues"], told[0][1]["delayed_in"]) == ([], ["x"])
+    assert (told[1][1]["routed_queues"], told[1][1]["reason"]) == (["q"], "due")
+    assert {facts["message_number"] for _, facts in told} == {1}

@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 from pamqp import commands
-from pamqp.common import FieldTable
 
 from amqp_broker.broker.admin.policies import Policy
 from amqp_broker.broker.lab import advice as module
@@ -219,71 +218,6 @@ def test_a_channel_with_confirms_is_not_reported_for_another(lab: Lab) -> None:
     peer.call(commands.Confirm.Select())
     peer.publish("orders", b"m", delivery_mode=2)
     peer.publish("orders", b"m", channel=2)
-    assert habits_in(lab) == []
-
-
-def test_unroutable_messages_are_reported_with_a_key(lab: Lab) -> None:
-    peer = lab.connect()
-    peer.publish("ordrs", b"m")
-    advice = only(lab, "unroutable")
-    assert (advice.place.exchange, advice.detail) == ("(default)", "such as with routing key 'ordrs'")
-
-
-def test_unroutable_messages_are_reported_even_if_the_queue_comes_later(lab: Lab) -> None:
-    peer = lab.connect()
-    peer.publish("orders", b"m")
-    declare(peer, "orders")
-    peer.publish("orders", b"m")
-    assert habits_in(lab) == ["unroutable"]
-
-
-def test_another_client_is_reported_although_the_route_is_cached(lab: Lab) -> None:
-    for client in ("one", "other"):
-        peer = lab.connect()
-        peer.session.client_properties["connection_name"] = client
-        peer.publish("ordrs", b"m", exchange="amq.direct")
-    assert {advice.place.client for advice in advice_in(lab)} == {"one", "other"}
-
-
-def test_messages_without_subscribers_are_not_reported(lab: Lab) -> None:
-    peer = lab.connect()
-    peer.publish("order.new", b"m", exchange="amq.topic")
-    assert habits_in(lab) == []
-    declare(peer, "orders")
-    peer.call(commands.Queue.Bind(queue="orders", exchange="amq.topic", routing_key="ordr.*"))
-    peer.publish("order.new", b"m", exchange="amq.topic")
-    assert habits_in(lab) == ["unroutable"]
-
-
-def test_returned_messages_are_not_reported(lab: Lab) -> None:
-    peer = lab.connect()
-    peer.publish("ordrs", b"m", mandatory=True)
-    assert habits_in(lab) == []
-
-
-def test_messages_taken_by_an_alternate_exchange_are_not_reported(lab: Lab) -> None:
-    peer = lab.connect()
-    declare(peer, "others")
-    peer.call(commands.Queue.Bind(queue="others", exchange="amq.fanout"))
-    arguments: FieldTable = {"alternate-exchange": "amq.fanout"}
-    peer.call(commands.Exchange.Declare(exchange="x", durable=True, arguments=arguments))
-    peer.publish("k", b"m", exchange="x")
-    assert habits_in(lab) == []
-
-
-@pytest.mark.parametrize("key", ["amq.gen-JzTY20BRgKO-HjmUJj0wLg", "6ba7b810-9dad-11d1-80b4-00c04fd430c8"])
-def test_a_reply_to_a_client_that_has_gone_is_not_reported(lab: Lab, key: str) -> None:
-    lab.connect().publish(key, b"m")
-    assert habits_in(lab) == []
-
-
-def test_a_delayed_message_is_not_lost(lab: Lab) -> None:
-    peer = lab.connect()
-    declare(peer, "orders")
-    arguments: FieldTable = {"x-delayed-type": "direct"}
-    peer.call(commands.Exchange.Declare(exchange="x", exchange_type="x-delayed-message", arguments=arguments))
-    peer.call(commands.Queue.Bind(queue="orders", exchange="x", routing_key="orders"))
-    peer.publish("orders", b"m", exchange="x", headers={"x-delay": 1000})
     assert habits_in(lab) == []
 
 

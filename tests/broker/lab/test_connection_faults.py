@@ -213,3 +213,39 @@ def test_nothing_is_delivered_into_a_black_hole(lab: Lab, publisher: Peer) -> No
     lab.broker.faults.add(Rule("black_hole", connection=consumer.session.name))
     publish(publisher, b"waits")
     assert lab.vhost.queues["q"].ready_count == 1
+
+
+def test_a_rule_on_now_counts_only_connections_that_show_an_effect(lab: Lab) -> None:
+    peer = lab.peer()
+    peer.open()
+    lab.peer()
+    rules = [lab.broker.faults.add(Rule(action)) for action in ("unblock", "close_channel", "stop_heartbeats")]
+    assert [rule.hits for rule in rules] == [0, 0, 0]
+    peer.expect_nothing()
+    peer.open_channel(1)
+    assert [lab.broker.faults.add(Rule(action)).hits for action in ("block", "unblock", "close_channel")] == [1, 1, 1]
+
+
+@pytest.mark.parametrize(("first", "second"), [("cut", "black_hole"), ("cut", "latency"), ("black_hole", "block")])
+def test_one_rule_ends_a_connection_that_opens(lab: Lab, first: str, second: str) -> None:
+    rules = [
+        lab.broker.faults.add(Rule(action, on="open", delay_ms=5 if action == "latency" else 0))
+        for action in (second, first)
+    ]
+    lab.peer().open()
+    assert sorted(rule.hits for rule in rules) == [0, 1]
+    ends = [rule for rule in rules if rule.hits]
+    assert ends[0].action in ("cut", "black_hole")
+
+
+def test_one_rule_refuses_a_connection(lab: Lab) -> None:
+    for on, actions in (("connect", ["refuse", "refuse"]), ("login", ["refuse_login", "cut"])):
+        rules = [lab.broker.faults.add(Rule(action, on=on)) for action in actions]
+        peer = lab.peer()
+        if on == "login":
+            with pytest.raises(AssertionError):
+                peer.open()
+        else:
+            peer.session.faults.on_connect()
+        assert [rule.hits for rule in rules] == [1, 0]
+        lab.broker.faults.clear()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from pamqp import commands
 
+from amqp_broker.amqp.errors import InvalidParameter
 from amqp_broker.broker.lab.fault_rules import Rule
 from amqp_broker.broker.scheduling.portions import finished
 from amqp_broker.broker.snapshot import FrozenVHost
@@ -286,6 +287,76 @@ def test_an_ack_that_is_dropped_leaves_the_message_unacked(lab: Lab, peer: Peer)
     peer.disconnect()
     assert [message.body for message in queue.messages()] == [b"1", b"4"]
     assert queue.unacked_count == 0
+
+
+@pytest.mark.parametrize("multiple", [False, True])
+def test_an_ack_of_a_transaction_is_dropped_at_the_commit(lab: Lab, peer: Peer, multiple: bool) -> None:
+    rule = lab.broker.faults.add(Rule("drop_ack", queue="q", times=1))
+    peer.call(commands.Tx.Select())
+    peer.consume("q")
+    other = lab.connect()
+    for body in (b"1", b"2"):
+        other.publish("q", body)
+    peer.bodies()
+    peer.send(commands.Basic.Ack(2, True))
+    peer.call(commands.Tx.Rollback())
+    assert rule.matched == 0
+    peer.send(*([commands.Basic.Ack(2, True)] if multiple else [commands.Basic.Ack(2), commands.Basic.Ack(1)]))
+    peer.call(commands.Tx.Commit())
+    queue, unacked = lab.vhost.queues["q"], peer.session.channels[1].unacked
+    assert (rule.hits, queue.unacked_count, list(unacked.deliveries)) == (1, 1, [1])
+    peer.send(commands.Basic.Ack(1))
+    peer.call(commands.Tx.Commit())
+    assert (queue.unacked_count, unacked.count) == (0, 0)
+
+
+def test_a_delivery_whose_ack_was_dropped_at_the_commit_times_out() -> None:
+    lab = Lab(compat="4.3")
+    peer = lab.connect()
+    peer.declare("qq", durable=True, arguments={"x-queue-type": "quorum", "x-consumer-timeout": 60_000})
+    peer.call(commands.Tx.Select())
+    peer.consume("qq")
+    lab.connect().publish("qq", b"1")
+    peer.bodies()
+    lab.broker.faults.add(Rule("drop_ack"))
+    peer.send(commands.Basic.Ack(1))
+    lab.advance(61_000)
+    peer.call(commands.Tx.Commit())
+    unacked = peer.session.channels[1].unacked
+    assert list(unacked.deliveries) == [1]
+    lab.advance(1)
+    assert (list(unacked.deliveries), list(unacked.duplicates)) == ([], [1])
+
+
+@pytest.mark.parametrize("action", ["close_channel", "cut", "cancel_consumer"])
+def test_a_consumer_of_a_backlog_is_ended_once(lab: Lab, peer: Peer, action: str) -> None:
+    for body in (b"1", b"2", b"3"):
+        peer.publish("q", body)
+    rule = lab.broker.faults.add(Rule(action, on="deliver"))
+    peer.consume("q")
+    lab.advance(0)
+    assert (rule.hits, lab.vhost.queues["q"].consumers, lab.broker.faults.ending) == (1, [], set())
+
+
+def test_a_rule_on_deliveries_of_a_stream_is_refused(lab: Lab, peer: Peer) -> None:
+    peer.declare("s", durable=True, arguments={"x-queue-type": "stream"})
+    for queue, vhost in (("s", None), ("s", "/")):
+        with pytest.raises(InvalidParameter) as caught:
+            lab.broker.faults.add(Rule("duplicate", queue=queue, vhost=vhost))
+        assert str(caught.value) == "queue 's' is a stream, and no rule on 'deliver' applies to streams"
+    lab.broker.faults.add(Rule("duplicate", queue="q"))
+    lab.broker.faults.add(Rule("drop_ack", queue="s"))
+    assert len(lab.broker.faults) == 2
+
+
+def test_a_delayed_delivery_whose_consumer_has_left_is_hit_by_no_other_rule(lab: Lab, peer: Peer) -> None:
+    lab.broker.faults.add(Rule("delay_delivery", queue="q", delay_ms=500))
+    again = lab.broker.faults.add(Rule("duplicate", queue="q"))
+    peer.consume("q", "first")
+    peer.publish("q", b"late")
+    peer.call(commands.Basic.Cancel("first"))
+    lab.advance(500)
+    assert again.matched == 0
 
 
 @pytest.mark.parametrize("multiple", [False, True])

@@ -70,6 +70,9 @@ def test_each_action_has_a_usual_moment_that_is_known() -> None:
         ("orders.?", "orders.1", True),
         ("", "", True),
         ("", "q", False),
+        ("items[0]", "items[0]", True),
+        (r"a\*", "a*", True),
+        (r"a\*", "ab", False),
         ("regex:^orders\\.", "orders.eu", True),
         ("regex:eu$", "orders.us", False),
         ("regex:(a+)+$", "a" * 200 + "b", False),
@@ -77,6 +80,11 @@ def test_each_action_has_a_usual_moment_that_is_known() -> None:
 )
 def test_texts_are_globs_or_bounded_regular_expressions(pattern: str, text: str, does: bool) -> None:
     assert fits(pattern, text) is does
+
+
+def test_amq_default_is_the_default_exchange() -> None:
+    rule = Rule("confirm_nack", exchange="amq.default")
+    assert (rule.matches_message("", "q"), rule.matches_message("amq.default", "q")) == (True, False)
 
 
 def struck(rule: Rule, count: int) -> list[int]:

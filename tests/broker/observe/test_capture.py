@@ -62,9 +62,11 @@ def test_only_publishes_between_start_and_stop_are_captured(lab: Lab, peer: Peer
     [
         ("amq.topic", None, [b"topic"]),
         ("", None, [b"default"]),
+        ("amq.default", None, [b"default"]),
         (None, "orders.*", [b"topic"]),
         (None, "order?", [b"default"]),
         ("amq.topic", "orders", []),
+        (None, "items[0]", [b"item"]),
     ],
 )
 def test_a_capture_filters_by_exchange_and_routing_key(
@@ -73,6 +75,7 @@ def test_a_capture_filters_by_exchange_and_routing_key(
     capture = Capture(lab.vhost, exchange, routing_key)
     capture.start()
     peer.publish("orders.new", b"topic", exchange="amq.topic")
+    peer.publish("items[0]", b"item", exchange="amq.direct")
     peer.publish("orders", b"default")
     assert bodies(capture) == expected
 

@@ -82,7 +82,7 @@ def test_events_are_dropped_by_the_size_of_their_messages(lab: Lab, peer: Peer) 
     log = lab.broker.event_logs.start(lab.vhost, bytes_max=3 * (EVENT_BYTES + 10_000))
     for _ in range(10):
         peer.publish("q", bytes(10_000))
-    assert (len(log.events), log.skipped, len(log._messages)) == (2, 8, 2)
+    assert (len(log.events), log.skipped, len(log._births)) == (2, 8, 2)
     peer.publish("q", bytes(90_000))
     assert len(log.events) == 1
 

@@ -3,6 +3,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from pamqp import commands
+from pamqp.common import FieldTable
 
 from amqp_broker.amqp.errors import InvalidParameter
 from amqp_broker.broker.observe.event_log import EventLog
@@ -130,15 +132,40 @@ def test_a_slow_regular_expression_is_tried_once(lab: Lab, peer: Peer) -> None:
         slow.check()
 
 
-def test_invalid_criteria_are_refused() -> None:
-    with pytest.raises(InvalidParameter, match="body is 'text', which is not bytes"):
-        Criteria(body="text").check()  # type: ignore[arg-type]
-    with pytest.raises(InvalidParameter, match="property 'correlationId' is not one of content_type, "):
-        Criteria(properties={"correlationId": "1"}).check()
-    with pytest.raises(InvalidParameter, match="event 'acked' is not one of publish, deliver"):
-        Criteria("acked").check()
-    with pytest.raises(InvalidParameter, match="is invalid"):
-        Criteria(body_regex="(").check()
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        ({"body": "text"}, "body is 'text', which is not bytes"),
+        ({"properties": {"correlationId": "1"}}, "property 'correlationId' is not one of content_type, "),
+        ({"event": "acked"}, "event 'acked' is not one of publish, tx_publish, "),
+        ({"event": "any"}, "; for every event, give None in Python, and any over HTTP and on the command line"),
+        ({"event": "dead-letter"}, "event 'dead-letter' is not one of publish, "),
+        ({"body_regex": "("}, "is invalid"),
+        ({"exchange": b"amq.topic"}, "exchange is b'amq.topic', which is not a text"),
+        ({"routing_key": 42}, "routing_key is 42, which is not a text"),
+        ({"queue": ["orders"]}, "queue is ['orders'], which is not a text"),
+        ({"headers": [("n", 3)]}, "headers is [('n', 3)], which is not a mapping"),
+        ({"properties": "app_id"}, "properties is 'app_id', which is not a mapping"),
+    ],
+)
+def test_criteria_that_no_event_can_meet_are_refused(given: dict[str, Any], reason: str) -> None:
+    with pytest.raises(InvalidParameter) as caught:
+        Criteria(**given)
+    assert reason in str(caught.value)
+
+
+def test_amq_default_is_the_default_exchange(lab: Lab, peer: Peer) -> None:
+    log = lab.broker.event_logs.start(lab.vhost)
+    peer.publish("q", b"x")
+    assert [log.count(Criteria(exchange=name)) for name in ("amq.default", "", "amq.topic")] == [1, 1, 0]
+
+
+@pytest.mark.parametrize(("key", "glob"), [("items[0]", "items[0]"), ("a*", r"a\*"), ("a?", r"a\?")])
+def test_a_routing_key_with_brackets_or_wildcards_can_be_named(lab: Lab, peer: Peer, key: str, glob: str) -> None:
+    log = lab.broker.event_logs.start(lab.vhost)
+    peer.publish("ab", b"other")
+    peer.publish(key, b"this")
+    assert [event.routing_keys for event in log.matching(Criteria(routing_key=glob))] == [[key]]
 
 
 @pytest.mark.parametrize(
@@ -175,3 +202,33 @@ def test_descriptions_of_events_name_their_place(lab: Lab, peer: Peer, log: Even
     assert described(log.events[-1], log.vhost) == (
         "#2 deliver of message 1 in queue 'orders' (exchange 'amq.topic', routing key 'order.created.42')"
     )
+
+
+def test_a_rolled_back_publish_matches_nothing(lab: Lab, peer: Peer) -> None:
+    peer.declare("q")
+    log = lab.broker.event_logs.start(lab.vhost)
+    peer.call(commands.Tx.Select())
+    peer.publish("q", b"1")
+    assert log.count(Criteria(queue="q")) == 0
+    peer.call(commands.Tx.Commit())
+    peer.publish("q", b"2")
+    peer.call(commands.Tx.Rollback())
+    assert [event.number for event in log.matching(Criteria(queue="q"))] == [1]
+    assert [event.number for event in log.matching(Criteria("rollback", body=b"2"))] == [2]
+
+
+def test_a_hint_is_given_while_the_topology_is_as_it_was(lab: Lab, peer: Peer) -> None:
+    peer.declare("orders")
+    log = lab.broker.event_logs.start(lab.vhost)
+    peer.publish("order", b"")
+    assert "routed to no queue; did you mean 'orders'?" in described(log.events[0], lab.vhost)
+    peer.declare("order")
+    assert described(log.events[0], lab.vhost).endswith("routed to no queue)")
+
+
+def test_a_delayed_message_is_described_by_its_exchange(lab: Lab, peer: Peer) -> None:
+    log = lab.broker.event_logs.start(lab.vhost)
+    arguments: FieldTable = {"x-delayed-type": "fanout"}
+    peer.call(commands.Exchange.Declare(exchange="x", exchange_type="x-delayed-message", arguments=arguments))
+    peer.publish("k", b"", exchange="x", headers={"x-delay": 1000})
+    assert described(log.events[0], lab.vhost).endswith("routing key 'k', delayed in x)")

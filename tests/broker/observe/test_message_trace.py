@@ -17,7 +17,7 @@ def test_confirms_of_one_ack_are_reported_one_by_one() -> None:
         def confirmed(self, *facts: Any) -> None:
             heard.append(facts)
 
-    trace, connection = Hearer(new_vhost(), (), is_published=False, recorder=None), new_connection()
+    trace, connection = Hearer(new_vhost(), (), {}, is_published=False, recorder=None), new_connection()
     first, second = new_message(b"1"), new_message(b"2")
     trace.confirmed_all(connection, 3, {5: first, 6: second})
     assert heard == [(connection, 3, first, 5, True), (connection, 3, second, 6, True)]

@@ -19,7 +19,7 @@ class Hearer(QueueTrace):
     def acked(self, *facts: Any) -> None:
         self.heard.append(("acked", *facts))
 
-    def given_up(self, *facts: Any) -> None:
+    def given_up(self, *facts: Any, **more: Any) -> None:
         self.heard.append(("given_up", *facts))
 
 

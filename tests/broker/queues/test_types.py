@@ -97,6 +97,12 @@ def test_arguments_that_a_stream_cannot_have_are_refused(argument: str, value: A
     assert str(caught.value) == text
 
 
+@pytest.mark.parametrize("size_bytes", [16, 255])
+def test_the_smallest_and_the_largest_filter_of_a_stream_are_accepted(size_bytes: int) -> None:
+    queue = new_queue(is_durable=True, arguments={"x-queue-type": "stream", "x-stream-filter-size-bytes": size_bytes})
+    assert queue.arguments["x-stream-filter-size-bytes"] == size_bytes
+
+
 @pytest.mark.parametrize("is_exclusive", [True, False])
 def test_the_owner_is_compared_before_any_other_attribute(is_exclusive: bool) -> None:
     """rabbit_amqqueue.erl, perform_full_equivalence_checks."""

@@ -19,6 +19,7 @@ from pamqp import commands
 from amqp_broker.cli.own.serve import beside_clients, explain, without_authorities
 from compat.brokers import free_port
 from compat.certificates import Issuer
+from compat.monitoring.playing import ask
 from compat.waiting import wait_until
 from tests.cli.program import MODULE, SCRIPT, Serving, environment, program, serving, serving_as
 from tests.client import PROTOCOL_HEADER, Client
@@ -98,6 +99,16 @@ def test_the_last_line_of_the_start_says_that_the_broker_is_ready(tmp_path: Path
         assert plugins.count(" * rabbitmq_management") == plugins.count(" * rabbitmq_prometheus") == 1
         assert sum(line.startswith(" * rabbitmq_") for line in plugins) == int(count[1])
         assert broker.output.count(READY) == 1
+
+
+def test_the_log_and_the_http_api_name_the_files_of_the_configuration(tmp_path: Path) -> None:
+    file = tmp_path / "own.conf"
+    file.write_text("heartbeat = 13\n", "utf-8")
+    with serving(tmp_path, "--host", "127.0.0.1", "--config", str(file)) as broker:
+        wait_until(lambda: READY in broker.output)
+        assert messages(broker)[0] == f" config file(s) : {file}"
+        [node] = ask(f"http://guest:guest@127.0.0.1:{broker.ports['management']}", "/api/nodes")
+        assert (node["config_files"], node["log_files"]) == ([str(file)], ["<stdout>"])
 
 
 def test_the_last_line_of_a_failed_start_is_the_reason() -> None:

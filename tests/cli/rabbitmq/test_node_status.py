@@ -8,6 +8,7 @@ import pytest
 from amqp_broker.cli.rabbitmq import tool
 from amqp_broker.cli.rabbitmq.tool_main import commands_of
 from amqp_broker.cli.shared import node_finder
+from tests.cli.canned import NODE
 from tests.cli.status_of_node import diagnose
 from tests.running import RunningServer
 
@@ -16,9 +17,21 @@ def test_status_is_a_report_or_json() -> None:
     report = diagnose("status")[0]
     for line in ("OS PID: 1", "RabbitMQ version: 4.2.1", "Queue count: 2", "Total memory used: 0.03 gb"):
         assert f"\n{line}\n" in report
+    for title, line in (("Config files", "/etc/rabbitmq/rabbitmq.conf"), ("Log file(s)", "<stdout>")):
+        assert f"\n * {line}\n" in report.partition(title)[2]
     value = json.loads(diagnose("status --formatter json")[0])
+    assert value["config_files"] == ["/etc/rabbitmq/rabbitmq.conf"]
+    assert value["log_files"] == ["/var/log/rabbitmq/rabbit.log", "<stdout>"]
     assert value["totals"] == {"virtual_host_count": 3, "connection_count": 1, "queue_count": 2}
     assert value["listeners"][0]["interface"] == "[::]"
+
+
+def test_the_location_of_the_log_is_the_first_one_or_all() -> None:
+    file = "/var/log/rabbitmq/rabbit.log"
+    assert diagnose("-q log_location")[0] == f"{file}\n"
+    assert diagnose("-q log_location --all")[0] == diagnose("-q log_location -a")[0] == f"{file}\n<stdout>\n"
+    value = json.loads(diagnose("-q log_location --formatter json")[0])
+    assert value == {"node_name": NODE, "paths": [file], "result": "ok"}
 
 
 @pytest.mark.parametrize(

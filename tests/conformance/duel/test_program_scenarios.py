@@ -12,7 +12,7 @@ from amqp_broker.conformance.duel import program_scenarios
 from amqp_broker.conformance.duel.http_steps import PERMISSIONS
 from amqp_broker.conformance.duel.program_records import Recorded
 from amqp_broker.conformance.duel.program_scenarios import ProgramScenarios
-from amqp_broker.conformance.duel.steps import At, Call, Http, Name, Publish, Settle
+from amqp_broker.conformance.duel.steps import SHORT_MS, At, Call, Http, Name, Publish, Settle, Step
 from amqp_broker.conformance.judging import Judge, Judged, Verdict
 from amqp_broker.conformance.records import Transcripts
 from amqp_broker.conformance.suite_run import SuiteRun, new_prefix
@@ -100,6 +100,39 @@ def test_a_program_ends_with_the_first_step_that_is_answered_differently(
         "a1<     body=b'1'",
         "lab< q0: 0 ready, 0 consumers",
     )
+
+
+def with_limit(number: int) -> tuple[Step, ...]:
+    """A program with a number that is a short time or not; as a limit, it does not depend on the machine."""
+    return (
+        Call(At(), Queue.Declare, {"queue": Q, "durable": True, "arguments": {"x-max-length": number}}),
+        *PROGRAM[1:],
+    )
+
+
+@pytest.mark.parametrize(("number", "verdict"), [(SHORT_MS, Verdict.SKIPPED), (SHORT_MS + 1, Verdict.DIFFERS)])
+def test_a_difference_after_late_steps_is_not_judged_where_a_short_time_may_have_passed(
+    monkeypatch: pytest.MonkeyPatch, server: RunningServer, number: int, verdict: Verdict
+) -> None:
+    monkeypatch.setattr(program_scenarios, "LATE_S", 0.0)
+    windows = [*WINDOWS[:2], ["a1 basic.get-empty", "q0: 0 ready, 0 consumers"], *WINDOWS[3:]]
+    (one,) = judged(monkeypatch, server, [Recorded(with_limit(number), windows, ("4.3",))])
+    assert one.verdict is verdict
+
+
+def test_late_steps_whose_answers_are_as_recorded_agree(monkeypatch: pytest.MonkeyPatch, server: RunningServer) -> None:
+    monkeypatch.setattr(program_scenarios, "LATE_S", 0.0)
+    (one,) = judged(monkeypatch, server, [Recorded(with_limit(SHORT_MS), WINDOWS, ("4.3",))])
+    assert one.verdict is Verdict.AGREES
+
+
+def test_steps_in_time_that_are_answered_differently_differ(
+    monkeypatch: pytest.MonkeyPatch, server: RunningServer
+) -> None:
+    monkeypatch.setattr(program_scenarios, "LATE_S", 60.0)
+    windows = [*WINDOWS[:2], ["a1 basic.get-empty", "q0: 0 ready, 0 consumers"], *WINDOWS[3:]]
+    (one,) = judged(monkeypatch, server, [Recorded(with_limit(SHORT_MS), windows, ("4.3",))])
+    assert one.verdict is Verdict.DIFFERS
 
 
 def test_programs_of_other_versions_are_left_out(monkeypatch: pytest.MonkeyPatch, server: RunningServer) -> None:

@@ -57,6 +57,7 @@ def test_the_status_has_numbers_and_settings_but_no_secret(desk: Desk) -> None:
     status = desk.get("/_broker/status")[1]
     assert (status["queues"], status["vhosts"], status["connections"]) == (1, 1, 0)
     assert status["data_folder"] == "/data"
+    assert (status["config_files"], status["log_files"]) == (["/etc/rabbitmq/rabbitmq.conf"], ["<stdout>"])
     assert status["settings"]["port"] == 5672
     assert "secret" not in str(status)
 

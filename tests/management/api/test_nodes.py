@@ -14,6 +14,12 @@ def test_the_node_reports_usage_and_limits() -> None:
     assert desk.get("/api/nodes/nope") == (404, "Not Found")
 
 
+def test_the_node_has_the_files_of_its_configuration_and_its_logs() -> None:
+    (row,) = Desk(log_dir="/logs", log_file="own.log").get("/api/nodes")[1]
+    assert row["config_files"] == ["/etc/rabbitmq/rabbitmq.conf"]
+    assert row["log_files"] == ["/logs/own.log", "<stdout>"]
+
+
 def test_nodes_require_the_tag_monitoring() -> None:
     desk = Desk()
     desk.be("management")

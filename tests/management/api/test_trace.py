@@ -46,6 +46,11 @@ def test_a_trace_goes_to_a_stream(desk: Desk) -> None:
     assert desk.broker.vhosts["/"].trace is None
 
 
+def test_amq_default_is_the_default_exchange(desk: Desk) -> None:
+    assert desk.ask("PUT", PLACE, {"queue": "trace", "exchanges": ["amq.default"]})[0] == 204
+    assert desk.get(PLACE)[1]["exchanges"] == [""]
+
+
 @pytest.mark.parametrize(
     ("options", "reason"),
     [

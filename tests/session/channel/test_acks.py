@@ -154,6 +154,7 @@ def test_all_up_to_a_tag_are_settled_whatever_was_settled_one_by_one(
     for tag in range(5, 5 + settled):
         peer.send(Basic.Ack(tag))
     peer.send(multiple)
+    lab.drain()
     channel = peer.session.channels[1]
     assert list(channel.unacked.deliveries) == list(range(1311, 1331))
     peer.send(Basic.Ack(1315, multiple=True))

@@ -297,6 +297,7 @@ def test_a_traced_ack_names_connection_and_user(peer: Peer, hearer: Hearer) -> N
         "routing_keys": ["q"],
         "node": "rabbit@localhost",
         **who(peer),
+        "consumer_tag": "",
         "message_number": 1,
         "time_us": 1_000_003,
     }
@@ -371,10 +372,10 @@ def test_a_message_keeps_its_number_when_a_quorum_queue_adds_its_count(peer: Pee
     assert {number for _, number in hearer.story()} == {1}
 
 
-def test_messages_requeued_by_a_closed_channel_are_not_traced_as_nacks(peer: Peer, hearer: Hearer) -> None:
+def test_messages_of_a_closed_channel_come_back_without_a_nack(peer: Peer, hearer: Hearer) -> None:
     peer.publish("q", b"1")
     peer.get("q", no_ack=False)
     peer.call(Channel.Close(200, "", 0, 0))
     peer.open_channel(1)
     peer.get("q")
-    assert hearer.story() == [("publish.", 1), ("deliver.q", 1), ("deliver.q", 1)]
+    assert hearer.story() == [("publish.", 1), ("deliver.q", 1), ("requeue.q", 1), ("deliver.q", 1)]

@@ -90,6 +90,19 @@ def test_advanced_config_comes_before_rabbitmq_conf(tmp_path: Path) -> None:
         assert (loaded.heartbeat_s, loaded.channel_max) == (6, 5)
 
 
+def test_the_files_of_the_configuration_are_listed_in_rabbitmqs_order(tmp_path: Path) -> None:
+    main, advanced = write(tmp_path / "rabbitmq.conf", ""), write(tmp_path / "advanced.config", "[].")
+    (tmp_path / "conf.d").mkdir()
+    first, second = (write(tmp_path / "conf.d" / name, "heartbeat = 7") for name in ("10.conf", "20.conf"))
+    environment = {
+        "RABBITMQ_CONFIG_FILE": main.removesuffix(".conf"),
+        "RABBITMQ_CONFIG_FILES": str(tmp_path / "conf.d"),
+        "RABBITMQ_ADVANCED_CONFIG_FILE": advanced,
+    }
+    assert load({}, environment).files == (advanced, main, first, second)
+    assert load({}, {"RABBITMQ_CONFIG_FILE": str(tmp_path / "missing")}).files == ()
+
+
 def test_a_given_port_replaces_the_listeners_of_files(tmp_path: Path) -> None:
     file = write(tmp_path / "x.conf", "listeners.tcp.1 = 127.0.0.1:5672\nlisteners.tcp.2 = 127.0.0.1:5673")
     assert settings({"config_file": file}, {}).listeners == [("127.0.0.1", 5672), ("127.0.0.1", 5673)]

@@ -11,7 +11,7 @@ import { state } from "./state.js";
 import { tag } from "./table.js";
 
 const TYPING_MS = 200;
-const STATES = { ready: ["here, ready", "good"], unacked: ["here, unacked", "good"], gone: ["gone", ""], elsewhere: ["never came", "bad"] };
+const STATES = { ready: ["here, ready", "good"], unacked: ["here, unacked", "good"], delayed: ["here, delayed", ""], gone: ["gone", ""], elsewhere: ["not here", "bad"] };
 
 /** Return the part of a queue's page; null for users who must not read the event log. */
 export function lifePart(vhost, name) {

@@ -54,8 +54,22 @@ function stepOf(event, lane) {
   if (event.event === "publish") {
     const from = client();
     const at = exchange();
-    return { arrows: [[from, at], ...targets().map((to) => [at, to])], mark: event.routed_queues.length ? null : [at, "✗"] };
+    const mark = event.delayed_in ? [at, "⏲"] : event.routed_queues.length ? null : [at, "✗"];
+    return { arrows: [[from, at], ...targets().map((to) => [at, to])], mark };
   }
+  if (event.event === "tx_publish") return { arrows: [[client(), exchange()]], mark: [exchange(), "…"] };
+  if (event.event === "rollback") return { arrows: [[exchange(), client()]], mark: [exchange(), "✗"], isAnswer: true };
+  if (event.event === "route") {
+    const at = exchange();
+    return { arrows: targets().map((to) => [at, to]), mark: event.routed_queues.length ? null : [at, "✗"] };
+  }
+  if (event.event === "move") {
+    const from = here();
+    return { arrows: targets().map((to) => [from, to]), mark: null };
+  }
+  if (event.event === "requeue") return { arrows: [], mark: [here(), "↺"] };
+  if (event.event === "delay") return { arrows: [], mark: [here(), "⏲"] };
+  if (event.event === "drop" && event.queue === null) return { arrows: [], mark: [exchange(), "✗"] };
   if (event.event === "confirm" || event.event === "return") return { arrows: [[exchange(), client()]], mark: null, isAnswer: true };
   if (event.event === "deliver") return { arrows: [[here(), client()]], mark: null };
   if (event.event === "ack") return { arrows: [[client(), here()]], mark: [here(), "✓"] };
@@ -97,13 +111,20 @@ function said(event) {
 
 function detail(event) {
   const queues = () => event.routed_queues.join(", ") || "no queue";
-  if (event.event === "publish") return `${exchangeName(event.exchange)} → ${queues()}`;
+  if (event.event === "publish" || event.event === "route") {
+    const waits = event.delayed_in && !event.routed_queues.length;
+    return `${exchangeName(event.exchange)} → ${waits ? `delayed in ${event.delayed_in.join(", ")}` : queues()}`;
+  }
+  if (event.event === "tx_publish") return `${exchangeName(event.exchange)}, not committed`;
+  if (event.event === "rollback") return event.reason.replace("_", " ");
+  if (event.event === "move") return `${event.queue} → ${queues()}`;
+  if (event.event === "requeue") return `${event.queue} (${event.reason.replace("_", " ")})`;
   if (event.event === "dead_letter") return `${event.queue} (${event.reason}) → ${queues()}`;
   if (event.event === "confirm") return event.ack ? "ack" : "nack";
   if (event.event === "return") return `${event.reply_code} ${event.reply_text}`;
   if (event.event === "nack") return `${event.queue}, ${event.requeue ? "requeued" : "rejected"}`;
   if (event.event === "deliver") return `${event.queue} → ${event.connection ?? ""}`;
-  if (event.event === "drop") return `${event.queue} (${event.reason})`;
+  if (event.event === "drop") return `${event.queue ?? exchangeName(event.exchange)} (${event.reason})`;
   if (event.event === "fault") return `${event.action}${event.queue === null ? "" : ` at ${event.queue}`}`;
   return event.queue ?? "";
 }

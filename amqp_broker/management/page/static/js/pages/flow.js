@@ -13,9 +13,16 @@ const SHOWN_MAX = 150;
 const PAINT_MS = 150;
 const EVENTS = {
   publish: "published to an exchange",
+  tx_publish: "published in a transaction",
+  rollback: "forgotten by its transaction",
+  route: "sent by an exchange that kept it",
+  refuse: "refused by a full queue",
   deliver: "sent to a consumer",
   ack: "settled",
   nack: "requeued or rejected",
+  requeue: "ready again",
+  delay: "delayed by its queue",
+  move: "moved to another queue",
   confirm: "confirmed to its publisher",
   return: "not routed to a queue",
   expire: "expired in its queue",
@@ -23,7 +30,7 @@ const EVENTS = {
   dead_letter: "republished as a dead letter",
   fault: "hit by a fault rule",
 };
-const AT_EXCHANGES = new Set(["publish", "confirm", "return"]);
+const AT_EXCHANGES = new Set(["publish", "tx_publish", "rollback", "route", "confirm", "return"]);
 const isAtExchange = (one) => AT_EXCHANGES.has(one.event) || (one.event === "fault" && one.message_number > 0 && one.queue === undefined);
 
 export function page() {
@@ -210,6 +217,7 @@ function says(one) {
   if (one.event === "nack") return one.requeue ? "requeued" : "rejected";
   if (one.event === "confirm") return one.ack ? "ack" : "nack";
   if (one.event === "return") return `${one.reply_code} ${one.reply_text}`;
+  if (one.event === "route" || one.event === "move") return `→ ${(one.routed_queues ?? []).join(", ") || "no queue"}`;
   if (one.event === "dead_letter") return `${one.reason} → ${(one.routed_queues ?? []).join(", ") || "no queue"}`;
   if (one.event === "fault") return one.action;
   return one.reason ?? "";
