@@ -6,6 +6,7 @@ truncated field as an empty one, and refuses to write names that RabbitMQ accept
 
 from __future__ import annotations
 
+import re
 import struct
 from typing import Any, Final
 
@@ -53,6 +54,12 @@ METHODS: Final[dict[int, type[base.Frame]]] = {
 _FIELDS: Final[dict[type[base.Frame], tuple[tuple[str, str], ...]]] = {
     kind: tuple((name, kind.amqp_type(name)) for name in kind.attributes()) for kind in METHODS.values()
 }
+
+
+def name_of(kind: type[base.Frame]) -> str:
+    """Return the name of a method as the specification has it, such as `basic.recover-async`."""
+    class_name, _, name = kind.name.partition(".")
+    return f"{class_name.lower()}.{re.sub('(?<!^)(?=[A-Z])', '-', name).lower()}"
 
 
 def decode_method(payload: bytes) -> base.Frame:

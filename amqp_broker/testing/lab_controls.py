@@ -102,7 +102,8 @@ class EmbeddedFaults:
         vhosts = [vhost for name, vhost in self._broker.lent.items() if self._vhost in (None, name)]
         events = [event for vhost in vhosts for event in vhost.reported]
         connections = [one for one in server.broker.connections if self._vhost is None or _is_in(self._vhost, one)]
-        return unused(self._rules(server), events, connections)
+        methods = [sent for sent in server.broker.faults.methods if self._vhost in (None, sent.vhost)]
+        return unused(self._rules(server), events, connections, methods)
 
 
 def _is_in(vhost: str, connection: Connection) -> bool:

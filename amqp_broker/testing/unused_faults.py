@@ -12,18 +12,20 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from amqp_broker.broker.admin import globs
-from amqp_broker.broker.lab.fault_rules import ACK, CONFIRM, DELIVER, OF_MESSAGE, PUBLISH, Rule, fits
+from amqp_broker.broker.lab.fault_rules import ACK, CONFIRM, DELIVER, METHOD, OF_METHOD, PUBLISH, Rule, can_hit, fits
 
 if TYPE_CHECKING:
     from amqp_broker.broker.clients.client_connection import Connection
+    from amqp_broker.broker.lab.method_faults import SentMethod
     from amqp_broker.testing.failure_report import ReportedEvent
 
-# The events of each moment, and what one and several of them are called. All other moments concern connections.
+# The events of each moment, and the words for one and several of them. The other moments concern connections.
 MOMENTS: Final = {
     PUBLISH: (("publish", "tx_publish"), "publish", "publishes"),
     CONFIRM: (("publish", "tx_publish"), "publish", "publishes"),
     DELIVER: (("deliver",), "delivery", "deliveries"),
     ACK: (("ack",), "ack", "acks"),
+    METHOD: ((), "method", "methods"),
 }
 OF_CONNECTION: Final = ((), "connection", "connections")
 # Different near misses that a sentence names, and values of a field; and characters of a value.
@@ -34,19 +36,28 @@ VALUE_CHARS_MAX: Final = 100
 Facts = dict[str, list[str]]
 
 
-def unused(rules: Iterable[Rule], events: Iterable[ReportedEvent], connections: Iterable[Connection]) -> list[str]:
-    """Return a sentence for each rule that has never hit."""
+def unused(
+    rules: Iterable[Rule],
+    events: Iterable[ReportedEvent],
+    connections: Iterable[Connection],
+    methods: Iterable[SentMethod] = (),
+) -> list[str]:
+    """Return a sentence for each rule that has never hit; `methods` are the last that clients have sent."""
     idle = [rule for rule in rules if not rule.hits]
     if not idle:
         return []
     opened = {connection.name: _facts_of(connection) for connection in connections}
-    seen = list(events)
-    return [f"{_described(rule)} hit nothing: {_reason(rule, list(_facts(rule, seen, opened)))}" for rule in idle]
+    seen, sent = list(events), list(methods)
+    happened = {
+        rule: list(_facts_of_methods(sent, opened) if rule.on == METHOD else _facts(rule, seen, opened))
+        for rule in idle
+    }
+    return [f"{_described(rule)} hit nothing: {_reason(rule, happened[rule])}" for rule in idle]
 
 
 def _described(rule: Rule) -> str:
     given = rule.as_dict()
-    fields = "".join(f", {name}={given[name]!r}" for name in OF_MESSAGE if name in given and name != "vhost")
+    fields = "".join(f", {name}={given[name]!r}" for name in OF_METHOD if name in given and name != "vhost")
     return f"fault {rule.id} ({rule.action} on {rule.on}{fields})"
 
 
@@ -59,15 +70,31 @@ def _facts(rule: Rule, events: list[ReportedEvent], opened: dict[str, Facts]) ->
         if event.kind not in kinds:
             continue
         headers = event.headers
-        # A client that has left is known by its address and user alone.
-        client = {"connection": [headers["connection"]], "client_property": []} | opened.get(headers["connection"], {})
-        yield client | {
+        yield _client(headers["connection"], opened) | {
             "vhost": [headers["vhost"]],
             "user": [headers["user"]],
             "exchange": [headers["exchange_name"]],
             "routing_key": headers["routing_keys"][:1] or [""],
             "queue": headers.get("routed_queues", []) if kinds[0] == "publish" else [event.name],
         }
+
+
+def _facts_of_methods(methods: list[SentMethod], opened: dict[str, Facts]) -> Iterator[Facts]:
+    """Yield the fields of the methods that clients have sent."""
+    for sent in methods:
+        yield _client(sent.connection, opened) | {
+            "vhost": [sent.vhost],
+            "user": [sent.user],
+            "exchange": list(sent.exchanges),
+            "routing_key": list(sent.routing_keys),
+            "queue": list(sent.queues),
+            "method": [sent.name],
+        }
+
+
+def _client(connection: str, opened: dict[str, Facts]) -> Facts:
+    """Return the fields of a connection by its name; one that has ended is known by its address alone."""
+    return {"connection": [connection], "client_property": []} | opened.get(connection, {})
 
 
 def _facts_of(connection: Connection) -> Facts:
@@ -84,6 +111,8 @@ def _facts_of(connection: Connection) -> Facts:
 
 def _reason(rule: Rule, happened: list[Facts]) -> str:
     one, several = MOMENTS.get(rule.on, OF_CONNECTION)[1:]
+    if not rule.is_active and (before := rule.follows) is not None:
+        return f"it follows fault {before.id}, which hit {before.hits} of {before.times} times"
     if rule.matched:
         passed = (
             f"the first {rule.after} are passed over" if rule.matched <= rule.after else "none with its probability"
@@ -114,7 +143,7 @@ def _shown(value: str) -> str:
 def misses(rule: Rule, facts: Facts) -> dict[str, str]:
     """Return the fields that a rule's patterns do not match, with their values as a sentence shows them."""
     found: dict[str, str] = {}
-    for name in OF_MESSAGE:
+    for name in OF_METHOD:
         wanted: Any = getattr(rule, name)
         if wanted in (None, {}) or name not in facts:
             continue
@@ -127,6 +156,8 @@ def misses(rule: Rule, facts: Facts) -> dict[str, str]:
             values = [value for value in values if value.partition("=")[0] in wanted]
         elif name == "vhost":
             is_met = wanted in values
+        elif name == "method":
+            is_met = any(can_hit(rule.action, wanted, value) for value in values)
         else:
             pattern = globs.exchange_name(wanted) if name == "exchange" else wanted
             is_met = any(fits(pattern, value) for value in values)

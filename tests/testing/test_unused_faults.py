@@ -30,7 +30,8 @@ class Tried:
         return self.lab.broker.faults.add(Rule(action, **fields))
 
     def sentences(self) -> list[str]:
-        return unused(self.lab.broker.faults, self.report.events, self.lab.broker.connections)
+        broker = self.lab.broker
+        return unused(broker.faults, self.report.events, broker.connections, broker.faults.methods)
 
     def reasons(self) -> list[str]:
         return [sentence.partition(" hit nothing: ")[2] for sentence in self.sentences()]
@@ -138,6 +139,23 @@ def test_deliveries_and_acks_have_the_name_of_their_queue(tried: Tried) -> None:
     assert tried.peer.get("paid", no_ack=False) is not None
     tried.peer.send(commands.Basic.Ack(1))
     assert tried.reasons() == ["1 delivery had queue 'paid'", "1 ack had queue 'paid'"]
+
+
+def test_rules_on_methods_name_the_methods_that_came_closest(tried: Tried) -> None:
+    tried.add("close_channel", on="method", method="queue.declare", queue="payed")
+    assert tried.reasons() == ["there was no method"]
+    for _ in range(2):
+        tried.peer.declare("paid", durable=True)
+    tried.peer.call(commands.Basic.Consume(queue="paid"))
+    assert tried.reasons() == ["2 methods had queue 'paid'"]
+
+
+def test_a_rule_of_a_sequence_that_has_not_begun_names_the_one_before_it(tried: Tried) -> None:
+    tried.add("confirm_nack", times=3, then=[{"action": "confirm_drop"}])
+    tried.peer.publish("paid")
+    assert tried.sentences() == [
+        "fault 2 (confirm_drop on publish) hit nothing: it follows fault 1, which hit 1 of 3 times"
+    ]
 
 
 def test_rules_on_connections_name_those_that_are_open(tried: Tried) -> None:

@@ -120,6 +120,7 @@ LAYERS = {
         {
             "amqp",
             "broker/scheduling",
+            "broker/lab",
             "broker/observe",
             "session/channel",
             "session/methods",

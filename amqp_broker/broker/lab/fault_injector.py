@@ -9,7 +9,8 @@ one concerns has extras.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import count
 from typing import TYPE_CHECKING, Final
 
@@ -22,6 +23,7 @@ from amqp_broker.broker.lab.fault_rules import (
     DELIVER,
     ENDS,
     LOGIN,
+    METHOD,
     NOW,
     OPEN,
     PUBLISH,
@@ -34,11 +36,14 @@ if TYPE_CHECKING:
     from amqp_broker.broker.broker import Broker
     from amqp_broker.broker.clients.client_connection import Connection
     from amqp_broker.broker.lab.delivery_faults import DelayedDelivery
+    from amqp_broker.broker.lab.method_faults import SentMethod
     from amqp_broker.broker.queues.consumer import Consumer
     from amqp_broker.broker.queues.queue import Queue
 
 RULES_MAX: Final = 1000
 SEED_BYTES: Final = 4
+METHODS_MAX: Final = 200
+EMPTY: Final[Mapping[str, str]] = {}
 
 
 class FaultInjector:
@@ -57,6 +62,9 @@ class FaultInjector:
         self.on_publish: tuple[Rule, ...] = ()
         self.on_deliver: tuple[Rule, ...] = ()
         self.on_ack: tuple[Rule, ...] = ()
+        self.on_method: tuple[Rule, ...] = ()
+        # The last methods that a rule on methods was compared with.
+        self.methods: deque[SentMethod] = deque(maxlen=METHODS_MAX)
         # Delayed deliveries by queue and position.
         self.delayed: dict[Queue, dict[int, DelayedDelivery]] = {}
         # Consumers, channels and connections that a delivery ends once its queue has delivered what it can.
@@ -76,18 +84,24 @@ class FaultInjector:
         return rule
 
     def add(self, rule: Rule) -> Rule:
-        """Put a rule in force; one on "now" acts at once. Raise InvalidParameter for a rule that is not possible."""
+        """Put a rule and those that follow it in force; one on "now" acts at once.
+
+        Raise InvalidParameter for a rule that is not possible.
+        """
         if rule.id:
             raise InvalidParameter(f"the rule is in force already, as fault {rule.id}")
-        rule.check()
-        if rule.vhost is not None and rule.vhost not in self._broker.vhosts:
-            raise InvalidParameter(f"there is no vhost '{rule.vhost}'")
-        self._check_places(rule)
-        if len(self._rules) >= RULES_MAX:
-            raise InvalidParameter(f"there are {RULES_MAX} faults already, which is the most there may be")
-        rule.id = next(self._ids)
-        rule.start(int.from_bytes(self._broker.entropy(SEED_BYTES), "big") if rule.seed is None else rule.seed)
-        self._rules[rule.id] = rule
+        rules = rule.sequence()
+        for one in rules:
+            one.check()
+            if one.vhost is not None and one.vhost not in self._broker.vhosts:
+                raise InvalidParameter(f"there is no vhost '{one.vhost}'")
+            self._check_places(one)
+        if len(self._rules) + len(rules) > RULES_MAX:
+            raise InvalidParameter(f"there are {len(self._rules)} faults already, and {RULES_MAX} is the most")
+        for one in rules:
+            one.id = next(self._ids)
+            one.start(int.from_bytes(self._broker.entropy(SEED_BYTES), "big") if one.seed is None else one.seed)
+            self._rules[one.id] = one
         if rule.on == NOW:
             self._act_now(rule)
         else:
@@ -106,29 +120,35 @@ class FaultInjector:
             raise InvalidParameter(f"queue '{rule.queue}' is a stream, and no rule on 'deliver' applies to streams")
 
     def remove(self, rule_id: int) -> None:
-        """Remove a rule and end its effect on connections. Raise DoesNotExist."""
-        rule = self[rule_id]
-        del self._rules[rule_id]
-        rule.id = 0
-        for connection in list(rule.affected):
-            connection.end_fault(rule)
+        """Remove a rule and those that follow it, and end their effects on connections. Raise DoesNotExist."""
+        removed = [self[rule_id]]
+        for rule in self:
+            if rule.follows in removed:
+                removed.append(rule)
+        for rule in removed:
+            del self._rules[rule.id]
+            rule.id = 0
+            for connection in list(rule.affected):
+                connection.end_fault(rule)
         self._rules_changed()
 
     def clear(self, vhost: str | None = None) -> None:
         """Remove all rules, or those of one vhost."""
         for rule in self:
-            if vhost is None or rule.vhost == vhost:
+            # A rule has no id once it was removed with the one before it.
+            if rule.id and vhost in (None, rule.vhost):
                 self.remove(rule.id)
 
     def _rules_changed(self) -> None:
         """Sort the active rules by moment, and find out again which of them concern routes and queues."""
-        active = [rule for rule in self._rules.values() if not rule.is_spent]
+        active = [rule for rule in self._rules.values() if rule.is_active]
         self.on_connect = tuple(rule for rule in active if rule.on == CONNECT)
         self.on_login = tuple(rule for rule in active if rule.on == LOGIN)
         self.on_open = tuple(rule for rule in active if rule.on == OPEN)
         self.on_publish = tuple(rule for rule in active if rule.on in (PUBLISH, CONFIRM))
         self.on_deliver = tuple(rule for rule in active if rule.on == DELIVER)
         self.on_ack = tuple(rule for rule in active if rule.on == ACK)
+        self.on_method = tuple(rule for rule in active if rule.on == METHOD)
         for vhost in self._broker.vhosts.values():
             vhost.topology_changed()
             for queue in vhost.queues.values():
@@ -221,10 +241,17 @@ class FaultInjector:
         )
 
     @staticmethod
-    def report(hits: Iterable[Rule], connection: Connection, message: Message | None, queue: str | None = None) -> None:
+    def report(
+        hits: Iterable[Rule],
+        connection: Connection,
+        message: Message | None,
+        queue: str | None = None,
+        more: Mapping[str, str] = EMPTY,
+    ) -> None:
         """Tell the trace what has hit a message, or (None) the connection itself.
 
-        A hit at a queue has its name. A connection that has not opened a vhost yet has no trace.
+        A hit at a queue has its name, and `more` is added to its facts. A connection that has not opened a vhost yet
+        has no trace.
         """
         vhost = connection.vhost
         if vhost is None or vhost.trace is None:
@@ -232,7 +259,7 @@ class FaultInjector:
         client = {"connection": connection.name, "user": "" if connection.user is None else connection.user.name}
         for rule in hits:
             facts = {"action": rule.action, "rule_id": rule.id, "on": rule.on, "parameters": rule.parameters()}
-            vhost.trace.faulted(connection.name, client | facts, message, queue)
+            vhost.trace.faulted(connection.name, {**client, **facts, **more}, message, queue)
 
     def hits_of_ack(self, connection: Connection, message: Message, queue: Queue) -> list[Rule]:
         """Return the rule that hits the ack of a message, if one does."""

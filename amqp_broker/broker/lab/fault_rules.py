@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -23,12 +23,13 @@ REGEX: Final = "regex:"
 
 # The moments of a rule.
 CONNECT, LOGIN, OPEN, PUBLISH, CONFIRM = "connect", "login", "open", "publish", "confirm"
-DELIVER, ACK, NOW = "deliver", "ack", "now"
+DELIVER, ACK, METHOD, NOW = "deliver", "ack", "method", "now"
 
 # Fields that are known at each moment, and so can be matched.
 OF_LOGIN: Final = ("user", "connection", "client_property")
 OF_OPEN: Final = ("vhost", *OF_LOGIN)
 OF_MESSAGE: Final = (*OF_OPEN, "exchange", "routing_key", "queue")
+OF_METHOD: Final = (*OF_MESSAGE, "method")
 KNOWN: Final[dict[str, tuple[str, ...]]] = {
     CONNECT: (),
     LOGIN: OF_LOGIN,
@@ -37,8 +38,36 @@ KNOWN: Final[dict[str, tuple[str, ...]]] = {
     CONFIRM: OF_MESSAGE,
     DELIVER: OF_MESSAGE,
     ACK: OF_MESSAGE,
+    METHOD: OF_METHOD,
     NOW: OF_OPEN,
 }
+
+
+# The methods that a rule on "method" can hit; the other moments have publishes and settlements.
+METHODS: Final = (
+    "access.request",
+    "basic.cancel",
+    "basic.consume",
+    "basic.get",
+    "basic.qos",
+    "basic.recover",
+    "basic.recover-async",
+    "channel.close",
+    "channel.flow",
+    "confirm.select",
+    "exchange.bind",
+    "exchange.declare",
+    "exchange.delete",
+    "exchange.unbind",
+    "queue.bind",
+    "queue.declare",
+    "queue.delete",
+    "queue.purge",
+    "queue.unbind",
+    "tx.commit",
+    "tx.rollback",
+    "tx.select",
+)
 
 
 class Action(NamedTuple):
@@ -49,17 +78,17 @@ class Action(NamedTuple):
     may_have: tuple[str, ...] = ()
 
 
-WIRE: Final = (NOW, LOGIN, OPEN, PUBLISH, CONFIRM, DELIVER)
+WIRE: Final = (NOW, LOGIN, OPEN, PUBLISH, CONFIRM, DELIVER, METHOD)
 ACTIONS: Final[dict[str, Action]] = {
     "confirm_nack": Action((PUBLISH,)),
     "confirm_drop": Action((PUBLISH,)),
     "confirm_delay": Action((PUBLISH,), ("delay_ms",)),
     "return": Action((PUBLISH,), (), ("code", "text", "is_routed")),
-    "close_channel": Action((NOW, PUBLISH, CONFIRM, DELIVER), (), ("code", "text")),
-    "close_connection": Action((NOW, OPEN, PUBLISH, CONFIRM, DELIVER), (), ("code", "text")),
+    "close_channel": Action((NOW, PUBLISH, CONFIRM, DELIVER, METHOD), (), ("code", "text")),
+    "close_connection": Action((NOW, OPEN, PUBLISH, CONFIRM, DELIVER, METHOD), (), ("code", "text")),
     "cut": Action(WIRE, (), ("is_mid_frame",)),
     "reset": Action(WIRE, (), ("is_mid_frame",)),
-    "black_hole": Action((NOW, OPEN, PUBLISH, CONFIRM, DELIVER)),
+    "black_hole": Action((NOW, OPEN, PUBLISH, CONFIRM, DELIVER, METHOD)),
     "refuse": Action((CONNECT,)),
     "refuse_login": Action((LOGIN,)),
     "block": Action((NOW, OPEN, PUBLISH), (), ("text", "duration_ms")),
@@ -90,6 +119,9 @@ class Rule:
     exchange `amq.default` the default one. None matches everything. The first `after` matches are passed over; each
     later match is a hit with `probability`, until there were `times` hits. `matched` and `hits` count them; `hits` of a
     rule on "now" counts what it found.
+
+    `then` are the rules that follow it in a sequence: each begins when the one before it is spent, and has the same
+    fields to match unless it has its own. All but the last hit once, unless they have `times`.
     """
 
     action: str
@@ -98,6 +130,7 @@ class Rule:
     exchange: str | None = None
     routing_key: str | None = None
     queue: str | None = None
+    method: str | None = None
     user: str | None = None
     connection: str | None = None
     client_property: Mapping[str, str] = field(default_factory=dict)
@@ -112,11 +145,14 @@ class Rule:
     text: str = ""
     is_routed: bool = False
     is_mid_frame: bool = False
+    then: Sequence[Mapping[str, Any]] = ()
 
     def __post_init__(self) -> None:
         self.id = 0
         self.matched = 0
         self.hits = 0
+        # The rule before it in a sequence.
+        self.follows: Rule | None = None
         # Connections on which its effect lasts, and the timers that end the effect early.
         self.affected: dict[Connection, Timer | None] = {}
         self._random = 0
@@ -135,9 +171,14 @@ class Rule:
         return cls(**{name: value for name, value in given.items() if value is not None})
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the rule for JSON: the given fields, and its counts."""
+        """Return the rule for JSON: the id of the rule that it follows, the given fields, and its counts."""
         given: dict[str, Any] = {"id": self.id}
+        if self.follows is not None:
+            given["follows"] = self.follows.id
         for one in fields(self):
+            if one.name == "then":
+                # The rules that follow have entries of their own.
+                continue
             value = getattr(self, one.name)
             default = {} if one.default is MISSING else one.default
             if one.name in ("action", "on", "seed") or value != default:
@@ -153,6 +194,28 @@ class Rule:
     def is_spent(self) -> bool:
         return self.on == NOW or (self.times is not None and self.hits >= self.times)
 
+    @property
+    def is_active(self) -> bool:
+        """True while the rule may hit: it is not spent, but the rule before it in a sequence is."""
+        return not self.is_spent and (self.follows is None or self.follows.is_spent)
+
+    def sequence(self) -> list[Rule]:
+        """Return the rule and those that follow it. Raise InvalidParameter."""
+        steps: object = self.then
+        if not isinstance(steps, Sequence) or not all(isinstance(step, Mapping) for step in steps):
+            raise InvalidParameter(f"then must be a list of objects, not {steps!r}")
+        rules = [self]
+        common = {name: getattr(self, name) for name in OF_METHOD}
+        for step in self.then:
+            if "then" in step:
+                raise InvalidParameter("a rule in 'then' has no 'then' of its own")
+            rule = Rule.from_mapping({**common, **step})
+            rule.follows = rules[-1]
+            rules.append(rule)
+        for rule in rules[:-1]:
+            rule.times = rule.times or 1
+        return rules
+
     # Checks
 
     def check(self) -> None:
@@ -164,8 +227,10 @@ class Rule:
         self.on = self.on or action.on[0]
         if self.on not in action.on:
             raise InvalidParameter(f"'{self.action}' is not possible on '{self.on}', but on {', '.join(action.on)}")
+        if self.on == NOW and (self.then or self.follows):
+            raise InvalidParameter("a rule on 'now' is no part of a sequence; 'on' names another moment")
         known = known_fields(self.action, self.on)
-        for name in OF_MESSAGE:
+        for name in OF_METHOD:
             if getattr(self, name) not in (None, {}) and name not in known:
                 raise InvalidParameter(
                     f"'{name}' is not known on '{self.on}'; '{self.action}' is also possible on: {', '.join(action.on)}"
@@ -177,6 +242,8 @@ class Rule:
                 raise InvalidParameter(f"'{self.action}' needs {name}")
         if self.on == NOW and (self.times is not None or self.after or self.probability != 1.0):
             raise InvalidParameter("times, after and probability mean nothing on 'now'")
+        if self.method is not None and not any(can_hit(self.action, self.method, name) for name in METHODS):
+            raise InvalidParameter(f"method '{self.method}' is none of those that a rule can hit: {', '.join(METHODS)}")
         code, text = REPLIES.get(self.action, (0, ""))
         self.code = self.code or code
         if "code" in action.may_have and self.code not in REPLY_CODES:
@@ -185,7 +252,7 @@ class Rule:
             self.text = text if self.code == code else f"{name_of(self.code)} - closed by a fault"
 
     def _check_types(self) -> None:
-        for name in ("on", "vhost", "exchange", "routing_key", "queue", "user", "connection", "text"):
+        for name in ("on", "vhost", "exchange", "routing_key", "queue", "method", "user", "connection", "text"):
             value = getattr(self, name)
             if value is not None and not isinstance(value, str):
                 raise InvalidParameter(f"{name} must be a text, not {value!r}")
@@ -292,6 +359,14 @@ NUMBERS: Final = (
 def known_fields(action: str, on: str) -> tuple[str, ...]:
     """Return the fields that a rule with this action can match at a moment."""
     return (*OF_OPEN, "queue") if (action, on) == ("cancel_consumer", NOW) else KNOWN[on]
+
+
+def can_hit(action: str, pattern: str | None, method: str) -> bool:
+    """Return whether a rule with this action and pattern can hit a method.
+
+    A channel that the client closes is not closed by the broker: it would not be answered.
+    """
+    return (pattern is None or fits(pattern, method)) and (action, method) != ("close_channel", "channel.close")
 
 
 def fits(pattern: str, text: str) -> bool:

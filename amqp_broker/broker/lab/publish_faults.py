@@ -33,6 +33,7 @@ def before_publish(
     def hits(rules: list[Rule], *, one: bool = False) -> list[Rule]:
         return injector.hits_of_message(rules, session, message, queues, one=one) if rules else []
 
+    # A rule that begins when one of them is spent hits the next message at the earliest.
     active = injector.on_publish
     for rule in hits([rule for rule in active if rule.on == PUBLISH and rule.action in ENDS], one=True):
         # The message is not published, so the trace hears of the rule here.
@@ -49,7 +50,7 @@ def before_publish(
         # The message is routed, and its confirm never leaves.
         return rules + ends
     if route.mandatory:
-        rules += _returns(channel, message, queues, is_routable=bool(queues()))
+        rules += _returns(channel, active, message, queues, is_routable=bool(queues()))
     if channel.is_confirming:
         drops = hits([rule for rule in active if rule.action == "confirm_drop"], one=True)
         if not drops:
@@ -59,10 +60,12 @@ def before_publish(
     return rules
 
 
-def _returns(channel: Channel, message: Message, queues: Callable[[], list[str]], *, is_routable: bool) -> list[Rule]:
+def _returns(
+    channel: Channel, active: Iterable[Rule], message: Message, queues: Callable[[], list[str]], *, is_routable: bool
+) -> list[Rule]:
     """Return a mandatory message that has a queue to its publisher, if a rule says so; return that rule."""
     session, injector = channel.session, channel.session.broker.faults
-    returns = [rule for rule in injector.on_publish if rule.action == "return"]
+    returns = [rule for rule in active if rule.action == "return"]
     rules = injector.hits_of_message(returns, session, message, queues, one=True) if returns and is_routable else []
     for rule in rules:
         frame = wire.return_frame(channel.number, rule.code, rule.text, message.address)
@@ -72,7 +75,8 @@ def _returns(channel: Channel, message: Message, queues: Callable[[], list[str]]
 
 def before_commit(channel: Channel, message: Message, queues: Sequence[Queue]) -> list[Rule]:
     """Return a mandatory message to its publisher at the commit, if a rule says so; return that rule."""
-    return _returns(channel, message, partial(_names_of, queues), is_routable=bool(queues))
+    active = channel.session.broker.faults.on_publish
+    return _returns(channel, active, message, partial(_names_of, queues), is_routable=bool(queues))
 
 
 def end_of_commit(channel: Channel, publishes: Iterable[tuple[Message, Sequence[Queue]]]) -> Rule | None:

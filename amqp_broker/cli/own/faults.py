@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Callable
-from typing import Any
+from dataclasses import fields
+from typing import Any, Final
 
 import click
 
-from amqp_broker.broker.lab.fault_rules import ACTIONS, KNOWN, OF_MESSAGE
+from amqp_broker.broker.lab.fault_rules import ACTIONS, KNOWN, OF_METHOD, Rule
 from amqp_broker.cli.own.broker_client import ask, of_a_running_broker
+
+# The types of a rule's fields, as the source has them.
+TYPES: Final = {one.name: str(one.type) for one in fields(Rule)}
 
 
 @click.group()
@@ -56,7 +61,7 @@ def numbers(command: Callable[..., None]) -> Callable[..., None]:
 
 def matches(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the options that select messages and clients."""
-    for name in OF_MESSAGE:
+    for name in OF_METHOD:
         if name not in ("vhost", "client_property"):
             command = click.option(f"--{name.replace('_', '-')}", help="Pattern: a glob, or regex:EXPRESSION.")(command)
     return click.option("--vhost", help="Only in this vhost.")(command)
@@ -78,14 +83,28 @@ def matches(command: Callable[..., None]) -> Callable[..., None]:
 @click.option("--text", help="Reply text, or reason of block.")
 @click.option("--routed", "is_routed", is_flag=True, help="Also route the returned message.")
 @click.option("--mid-frame", "is_mid_frame", is_flag=True, help="Cut or reset in the middle of a frame.")
+@click.option(
+    "--then",
+    multiple=True,
+    metavar="'ACTION FIELD=VALUE …'",
+    help="Rule that begins when the one before it has hit for the last time; repeatable.",
+)
 def add(
-    node: str, url: str, action: str | None, confirm: str | None, client_property: tuple[str, ...], **said: Any
+    node: str,
+    url: str,
+    action: str | None,
+    confirm: str | None,
+    client_property: tuple[str, ...],
+    then: tuple[str, ...],
+    **said: Any,
 ) -> None:
     """Add a fault rule and print its id.
 
     \b
     amqp-broker faults add --vhost / --routing-key 'orders.*' --confirm nack --times 3
     amqp-broker faults add cut --connection 'my-service'
+    amqp-broker faults add close_channel --on method --method queue.declare --times 1
+    amqp-broker faults add confirm_nack --then 'confirm_delay delay_ms=2000 times=1'
     """
     if (action is None) is (confirm is None):
         raise click.UsageError("give either ACTION or --confirm")
@@ -96,7 +115,37 @@ def add(
         if not name or not equals:
             raise click.UsageError(f"'{pair}' is not NAME=GLOB")
         rule.setdefault("client_property", {})[name] = pattern
+    if then:
+        rule["then"] = [_step(text) for text in then]
     click.echo(ask(node, url, "POST", "/_broker/faults", body=rule)["id"])
+
+
+def _step(text: str) -> dict[str, Any]:
+    """Return the rule that an option `--then` describes. Raise UsageError."""
+    try:
+        action, *given = shlex.split(text)
+    except ValueError:
+        raise click.UsageError(f"--then '{text}' is not ACTION FIELD=VALUE …") from None
+    step: dict[str, Any] = {"action": action}
+    for pair in given:
+        name, equals, value = pair.partition("=")
+        if not name or not equals:
+            raise click.UsageError(f"'{pair}' in --then is not FIELD=VALUE")
+        step[name.replace("-", "_")] = _value(name.replace("-", "_"), value)
+    return step
+
+
+def _value(name: str, text: str) -> Any:
+    """Return the value of a field: a number or a flag as what it is, if the field is one."""
+    kind = TYPES.get(name, "str")
+    try:
+        if kind.startswith("int"):
+            return int(text)
+        if kind == "float":
+            return float(text)
+    except ValueError:
+        raise click.UsageError(f"'{name}={text}' in --then is no number") from None
+    return {"true": True, "false": False}.get(text, text) if kind == "bool" else text
 
 
 @faults.command()

@@ -29,6 +29,7 @@ class NewFault(Struct):
     exchange: _Text = UNSET
     routing_key: _Text = UNSET
     queue: _Text = UNSET
+    method: _Text = UNSET
     user: _Text = UNSET
     connection: _Text = UNSET
     text: _Text = UNSET
@@ -45,6 +46,7 @@ class NewFault(Struct):
     probability: Annotated[Any, Meta(extra_json_schema={"type": "number", "exclusiveMinimum": 0, "maximum": 1})] = UNSET
     is_routed: _Flag = UNSET
     is_mid_frame: _Flag = UNSET
+    then: Annotated[Any, Meta(extra_json_schema={"type": "array", "items": {"type": "object"}})] = UNSET
 
 
 @endpoints.on("GET /_broker/faults", tag=ADMINISTRATOR)
@@ -70,7 +72,7 @@ def actions(request: Request) -> list[dict[str, Any]]:
 
 @endpoints.on("POST /_broker/faults", tag=ADMINISTRATOR, body=NewFault, statuses=(201,))
 def add(request: Request) -> Answer:
-    """Add a fault rule; the answer has its id."""
+    """Add a fault rule, and those of `then` that follow it; the answer has the id of the first."""
     rule = request.broker.faults.add(Rule.from_mapping(request.json()))
     return Answer(201, rule.as_dict(), {"Location": f"/_broker/faults/{rule.id}"})
 
@@ -93,7 +95,7 @@ def one(request: Request) -> dict[str, Any]:
 
 @endpoints.on("DELETE /_broker/faults/{id}", tag=ADMINISTRATOR)
 def remove(request: Request) -> Answer:
-    """Remove a fault rule, and end its effect on connections."""
+    """Remove a fault rule and those that follow it, and end their effects on connections."""
     request.broker.faults.remove(_id(request))
     return NO_CONTENT
 

@@ -18,6 +18,7 @@ from amqp_broker.amqp.errors import ChannelNumberError, InternalError
 from amqp_broker.amqp.frames import NACK, SETTLE_BYTES, unpack_settle
 from amqp_broker.amqp.message import FRAME_BODY, FRAME_HEADER, FRAME_HEARTBEAT, FRAME_METHOD
 from amqp_broker.amqp.methods import AccessRequest, decode_method
+from amqp_broker.broker.lab.method_faults import before_method
 from amqp_broker.broker.observe.events import INTERNAL_USER
 from amqp_broker.broker.scheduling.portions import Steps
 from amqp_broker.session.channel.channel import Channel
@@ -117,6 +118,8 @@ def on_method(channel: Channel, payload: bytes) -> None:
         if isinstance(method, commands.Basic.CancelOk) and session.broker.profile.crashes_channels:
             raise InternalError("", method_id=0)
         raise handshake.unimplemented(method)
+    if session.broker.faults.on_method:
+        before_method(channel, method)
     events = session.broker.events
     events.actor = session.user.name if session.user is not None else INTERNAL_USER
     try:

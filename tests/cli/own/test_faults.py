@@ -61,6 +61,36 @@ def test_every_option_reaches_the_broker(broker: RunningServer) -> None:
     assert len(broker.server.broker.faults) == 0
 
 
+def test_rules_on_methods_and_sequences_are_added(broker: RunningServer) -> None:
+    steps = ["confirm_delay delay-ms=2000 times=1", "return text='NO ROUTE' is_routed=true probability=0.5 seed=3"]
+    assert call("add", "confirm_drop", "--seed", "1", "--then", steps[0], "--then", steps[1]).output == "1\n"
+    assert call("add", "cut", "--on", "method", "--method", "queue.*", "--seed", "2").output == "4\n"
+    rules = [rule.as_dict() for rule in broker.server.broker.faults]
+    late = {"delay_ms": 2000, "times": 1, "follows": 1}
+    assert {name: rules[1][name] for name in late} == late
+    returned = {"text": "NO ROUTE", "is_routed": True, "probability": 0.5, "seed": 3, "follows": 2}
+    assert {name: rules[2][name] for name in returned} == returned
+    assert call("list").output.splitlines()[-1] == "4: cut on method method=queue.* seed=2 matched=0 hits=0"
+    assert call("remove", "1").exit_code == 0
+    assert [rule.id for rule in broker.server.broker.faults] == [4]
+
+
+@pytest.mark.parametrize(
+    ("then", "reason"),
+    [
+        ("'", "--then ''' is not ACTION FIELD=VALUE …"),
+        ("", "--then '' is not ACTION FIELD=VALUE …"),
+        ("confirm_delay 2000", "'2000' in --then is not FIELD=VALUE"),
+        ("confirm_delay delay_ms=soon", "'delay_ms=soon' in --then is no number"),
+        ("confirm_nack probability=half", "'probability=half' in --then is no number"),
+    ],
+)
+def test_a_rule_of_then_that_cannot_be_read_is_named(broker: RunningServer, then: str, reason: str) -> None:
+    done = call("add", "confirm_nack", "--then", then)
+    assert (done.exit_code, reason in done.output) == (2, True)
+    assert len(broker.server.broker.faults) == 0
+
+
 def test_a_number_may_be_zero(broker: RunningServer) -> None:
     assert call("add", "cut", "--seed", "0").exit_code == 0
     assert [rule.seed for rule in broker.server.broker.faults] == [0]

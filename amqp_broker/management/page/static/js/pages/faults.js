@@ -32,6 +32,7 @@ const MATCHES = [
   ["exchange", "Exchange"],
   ["routing_key", "Routing key"],
   ["queue", "Queue"],
+  ["method", "Method"],
   ["user", "User"],
   ["connection", "Connection"],
 ];
