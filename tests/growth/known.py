@@ -97,6 +97,8 @@ GET /api/shovels
 GET /_broker/advice
 GET /_broker/advice-habits
 GET /_broker/idle
+GET /_broker/faults
+DELETE /_broker/faults alone
 GET /metrics
 GET /metrics/per-object
 PUT /api/vhosts/new

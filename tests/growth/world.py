@@ -179,6 +179,8 @@ class World(Lab):
         super().__init__(**settings)
         self.counter = LineCounter()
         self.is_counted = False
+        # The reason of the last answer that was an error.
+        self.refusal = ""
         self.loop = PlayedLoop(self)
         clock: Any = WorldClock(self)
         self.broker.now = self.now
@@ -256,6 +258,7 @@ class World(Lab):
             refusal = refusal_of(error)
             if refusal is None:
                 raise
+            self.refusal = str(error)
             return refusal.status
 
     def _portions(self, steps: Any) -> Any:

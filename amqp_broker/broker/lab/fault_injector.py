@@ -121,23 +121,24 @@ class FaultInjector:
 
     def remove(self, rule_id: int) -> None:
         """Remove a rule and those that follow it, and end their effects on connections. Raise DoesNotExist."""
-        removed = [self[rule_id]]
+        self._remove([self[rule_id]])
+
+    def clear(self, vhost: str | None = None) -> None:
+        """Remove all rules, or those of one vhost."""
+        self._remove(rule for rule in self if vhost in (None, rule.vhost))
+
+    def _remove(self, rules: Iterable[Rule]) -> None:
+        removed = dict.fromkeys(rules)
+        # A rule is behind the one that it follows.
         for rule in self:
             if rule.follows in removed:
-                removed.append(rule)
+                removed[rule] = None
         for rule in removed:
             del self._rules[rule.id]
             rule.id = 0
             for connection in list(rule.affected):
                 connection.end_fault(rule)
         self._rules_changed()
-
-    def clear(self, vhost: str | None = None) -> None:
-        """Remove all rules, or those of one vhost."""
-        for rule in self:
-            # A rule has no id once it was removed with the one before it.
-            if rule.id and vhost in (None, rule.vhost):
-                self.remove(rule.id)
 
     def _rules_changed(self) -> None:
         """Sort the active rules by moment, and find out again which of them concern routes and queues."""
