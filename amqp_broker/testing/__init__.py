@@ -21,16 +21,18 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from amqp_broker.broker.observe.matching import Criteria
+    from amqp_broker.testing.decorator import with_vhost
     from amqp_broker.testing.embedded_broker import EmbeddedBroker
     from amqp_broker.testing.embedded_vhost import LeakWarning, UnusedFaultWarning
 
-__all__ = ["Criteria", "EmbeddedBroker", "LeakWarning", "UnusedFaultWarning"]
+__all__ = ["Criteria", "EmbeddedBroker", "LeakWarning", "UnusedFaultWarning", "with_vhost"]
 
 _MODULES = {
     "Criteria": "amqp_broker.broker.observe.matching",
     "EmbeddedBroker": "amqp_broker.testing.embedded_broker",
     "LeakWarning": "amqp_broker.testing.embedded_vhost",
     "UnusedFaultWarning": "amqp_broker.testing.embedded_vhost",
+    "with_vhost": "amqp_broker.testing.decorator",
 }
 
 

@@ -253,8 +253,8 @@ class EmbeddedBroker:
         """Create a vhost for the duration of the block; without a name it gets a random one.
 
         Connections that are still open at the end are in its `leaks`, and sentences about fault rules that hit nothing
-        in its `unused_faults`; with `warns`, each issues a LeakWarning or UnusedFaultWarning. Raise ValueError for a
-        vhost that exists.
+        in its `unused_faults`; with `warns`, each issues a LeakWarning or UnusedFaultWarning. An error that leaves the
+        block gets the last events of the vhost as a note then. Raise ValueError for a vhost that exists.
         """
         return lent_vhost(self, name or f"test-{os.urandom(6).hex()}", warns)
 

@@ -236,7 +236,10 @@ def _described(vhost: VHost, connection: Connection) -> str:
 
 @contextlib.contextmanager
 def lent_vhost(broker: EmbeddedBroker, name: str, warns: bool) -> Iterator[EmbeddedVHost]:
-    """Lend a vhost for the duration of the block; with `warns`, warn of each leak and of each unused fault rule."""
+    """Lend a vhost for the duration of the block.
+
+    With `warns`, warn of each leak and of each unused fault rule, and add the events of the vhost to an error.
+    """
     vhost = EmbeddedVHost(broker, name)
     if name in broker.ask(lambda server: server.broker.vhosts):
         raise ValueError(f"vhost '{name}' exists already, and would be deleted at the end of the block")
@@ -245,6 +248,10 @@ def lent_vhost(broker: EmbeddedBroker, name: str, warns: bool) -> Iterator[Embed
     broker.lent[name] = vhost
     try:
         yield vhost
+    except Exception as error:
+        if warns and (events := vhost.failure_report()):
+            error.add_note(f"{vhost}:\n{events}")
+        raise
     finally:
         if broker.is_running:
             vhost.end()
