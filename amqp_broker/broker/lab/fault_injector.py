@@ -27,6 +27,7 @@ from amqp_broker.broker.lab.fault_rules import (
     NOW,
     OPEN,
     PUBLISH,
+    RULES_MAX,
     Rule,
     fits,
 )
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
     from amqp_broker.broker.queues.consumer import Consumer
     from amqp_broker.broker.queues.queue import Queue
 
-RULES_MAX: Final = 1000
 SEED_BYTES: Final = 4
 METHODS_MAX: Final = 200
 EMPTY: Final[Mapping[str, str]] = {}

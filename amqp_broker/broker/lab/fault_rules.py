@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from amqp_broker.broker.queues.queue import Queue
     from amqp_broker.broker.scheduling.timers import Timer
 
+# Rules of a broker.
+RULES_MAX: Final = 1000
 TEXT_BYTES_MAX: Final = 255
 # A week: a longer time is taken for a mistake.
 TIME_MAX_MS: Final = 7 * 24 * 3600 * 1000
@@ -204,16 +206,18 @@ class Rule:
         steps: object = self.then
         if not isinstance(steps, Sequence) or not all(isinstance(step, Mapping) for step in steps):
             raise InvalidParameter(f"then must be a list of objects, not {steps!r}")
+        if len(steps) >= RULES_MAX:
+            raise InvalidParameter(f"then has {len(steps)} rules, and {RULES_MAX - 1} is the most")
         rules = [self]
         common = {name: getattr(self, name) for name in OF_METHOD}
-        for step in self.then:
+        for step in steps:
             if "then" in step:
                 raise InvalidParameter("a rule in 'then' has no 'then' of its own")
             rule = Rule.from_mapping({**common, **step})
             rule.follows = rules[-1]
             rules.append(rule)
         for rule in rules[:-1]:
-            rule.times = rule.times or 1
+            rule.times = 1 if rule.times is None else rule.times
         return rules
 
     # Checks

@@ -6,8 +6,7 @@ import pytest
 from pamqp import commands
 
 from amqp_broker.amqp.errors import DoesNotExist, InvalidParameter
-from amqp_broker.broker.lab.fault_injector import RULES_MAX
-from amqp_broker.broker.lab.fault_rules import Rule
+from amqp_broker.broker.lab.fault_rules import RULES_MAX, Rule
 from amqp_broker.broker.operations.resetting import reset_vhost
 from tests.broker_parts import new_broker
 from tests.peer import Lab, Peer

@@ -8,8 +8,7 @@ import pytest
 from pamqp import commands
 
 from amqp_broker.amqp.errors import DoesNotExist, InvalidParameter
-from amqp_broker.broker.lab.fault_injector import RULES_MAX
-from amqp_broker.broker.lab.fault_rules import Rule
+from amqp_broker.broker.lab.fault_rules import RULES_MAX, Rule
 from tests.broker.lab.confirming import bodies, confirms, publish
 from tests.peer import Lab, Peer
 
@@ -131,13 +130,21 @@ def test_a_rule_of_a_sequence_that_was_removed_can_be_added_again(lab: Lab, publ
         ([{"action": "cut", "on": "now"}], "a rule on 'now' is no part of a sequence"),
         ([{"action": "cut", "on": "open"}], "'routing_key' is not known on 'open'"),
         ([{"action": "confirm_nack", "vhost": "typo"}], "there is no vhost 'typo'"),
-        ([DELAY_ONCE] * RULES_MAX, "1000 is the most"),
+        ([DELAY_ONCE] * RULES_MAX, "then has 1000 rules, and 999 is the most"),
+        ([{"action": "confirm_nack", "times": 0}, DELAY_ONCE], "times must be a whole number from 1"),
     ],
 )
 def test_a_sequence_that_is_not_possible_is_refused_as_a_whole(lab: Lab, then: Any, reason: str) -> None:
     with pytest.raises(InvalidParameter, match=reason):
         lab.broker.faults.add(Rule("confirm_nack", routing_key="q", then=then))
     assert not len(lab.broker.faults)
+
+
+def test_a_sequence_counts_as_many_rules_as_it_has(lab: Lab) -> None:
+    lab.broker.faults.add(Rule("confirm_nack", then=[DELAY_ONCE] * (RULES_MAX - 2)))
+    with pytest.raises(InvalidParameter, match="there are 999 faults already, and 1000 is the most"):
+        lab.broker.faults.add(Rule("confirm_nack", then=[DELAY_ONCE]))
+    assert lab.broker.faults.add(Rule("confirm_nack")).id == RULES_MAX
 
 
 def test_a_rule_on_now_begins_no_sequence(lab: Lab) -> None:
