@@ -56,9 +56,9 @@ _FIELDS: Final[dict[type[base.Frame], tuple[tuple[str, str], ...]]] = {
 }
 
 
-def name_of(kind: type[base.Frame]) -> str:
+def name_of(method: base.Frame | type[base.Frame]) -> str:
     """Return the name of a method as the specification has it, such as `basic.recover-async`."""
-    class_name, _, name = kind.name.partition(".")
+    class_name, _, name = method.name.partition(".")
     return f"{class_name.lower()}.{re.sub('(?<!^)(?=[A-Z])', '-', name).lower()}"
 
 

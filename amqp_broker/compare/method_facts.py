@@ -11,6 +11,7 @@ from pamqp import base, commands
 from amqp_broker.amqp import nested
 from amqp_broker.amqp.fields import printable
 from amqp_broker.amqp.message import PROPERTIES
+from amqp_broker.amqp.methods import name_of
 from amqp_broker.compare.method_reader import Content, Received
 from amqp_broker.compare.name_pairs import DIRECT_REPLY, GENERATED, NamePairs, each_text
 
@@ -28,12 +29,6 @@ COUNTS: Final = frozenset(("message_count", "consumer_count"))
 _SPACES: Final = re.compile(r"\s+")
 _TAG: Final = re.compile(r"delivery tag \d+")
 _ERLANG_PID: Final = re.compile(r"<\d+\.\d+\.\d+>")
-
-
-def name_of(method: base.Frame) -> str:
-    """Return a method's name as the specification spells it: queue.declare-ok."""
-    kind, _, name = method.name.partition(".")
-    return kind.lower() + "." + re.sub(r"(?<!^)(?=[A-Z])", "-", name).lower()
 
 
 def show(said: Received | None) -> str:

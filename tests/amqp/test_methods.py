@@ -9,7 +9,7 @@ from pamqp import base, commands, frame
 from amqp_broker.amqp.errors import Disconnect, FrameError
 from amqp_broker.amqp.fields import Float32, Long, Short, encode_table
 from amqp_broker.amqp.message import FRAME
-from amqp_broker.amqp.methods import AccessRequest, AccessRequestOk, decode_method, encode_method
+from amqp_broker.amqp.methods import AccessRequest, AccessRequestOk, decode_method, encode_method, name_of
 
 
 def payload_of(method: base.Frame) -> bytes:
@@ -18,6 +18,11 @@ def payload_of(method: base.Frame) -> bytes:
 
 def values_of(method: base.Frame) -> dict[str, object]:
     return dict(method)
+
+
+def test_names_of_methods_are_those_of_the_specification() -> None:
+    kinds: list[type[base.Frame]] = [commands.Queue.DeclareOk, commands.Basic.GetEmpty, commands.Basic.RecoverAsync]
+    assert [name_of(kind) for kind in kinds] == ["queue.declare-ok", "basic.get-empty", "basic.recover-async"]
 
 
 def test_a_method_of_pamqps_is_read() -> None:

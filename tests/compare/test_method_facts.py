@@ -22,10 +22,6 @@ def facts(names: NamePairs | None = None, **properties: Any) -> tuple[Any, ...]:
     return method_facts.content_facts(content(**properties), names or NamePairs())
 
 
-def test_method_names_are_spelled_as_in_the_specification() -> None:
-    assert method_facts.name_of(commands.Queue.DeclareOk()) == "queue.declare-ok"
-
-
 def test_a_shown_method_is_one_line_without_secrets() -> None:
     method = call(commands.Connection.StartOk, client_properties={}, mechanism="PLAIN", response="\0a\0secret")
     assert "secret" not in method_facts.show(Received(0, method))

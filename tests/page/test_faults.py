@@ -76,6 +76,23 @@ def test_the_form_shows_the_fields_of_the_chosen_action(browser: Browser, runnin
     running.ask(lambda server: server.broker.faults.clear())
 
 
+def test_a_method_is_refused_by_a_fault_that_the_page_adds(browser: Browser, running: RunningServer) -> None:
+    browser.start("faults")
+    browser.press("Add fault")
+    browser.fill("Action", "Close the channel (close_channel)", "dialog")
+    browser.fill("When", "method", "dialog")
+    browser.fill("Method", "queue.declare", "dialog")
+    browser.fill("Queue", "orders", "dialog")
+    browser.press("Add fault", "dialog")
+    browser.toast("was added")
+    with channel(running.port) as client:
+        client.queue_declare("other")
+        with pytest.raises(pika.exceptions.ChannelClosedByBroker, match="406, 'PRECONDITION_FAILED - closed by a"):
+            client.queue_declare("orders")
+    browser.until(lambda: browser.row("close_channel")[5] == "1")
+    running.ask(lambda server: server.broker.faults.clear())
+
+
 def test_every_action_of_the_broker_is_offered(browser: Browser) -> None:
     browser.start("faults")
     browser.press("Add fault")

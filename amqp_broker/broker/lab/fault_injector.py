@@ -150,6 +150,8 @@ class FaultInjector:
         self.on_deliver = tuple(rule for rule in active if rule.on == DELIVER)
         self.on_ack = tuple(rule for rule in active if rule.on == ACK)
         self.on_method = tuple(rule for rule in active if rule.on == METHOD)
+        if not any(rule.on == METHOD for rule in self):
+            self.methods.clear()
         for vhost in self._broker.vhosts.values():
             vhost.topology_changed()
             for queue in vhost.queues.values():

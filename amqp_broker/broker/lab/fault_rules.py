@@ -44,7 +44,6 @@ KNOWN: Final[dict[str, tuple[str, ...]]] = {
     NOW: OF_OPEN,
 }
 
-
 # The methods that a rule on "method" can hit; the other moments have publishes and settlements.
 METHODS: Final = (
     "access.request",

@@ -11,13 +11,12 @@ import logging
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from pamqp import commands
-
 from amqp_broker.amqp import fields
 from amqp_broker.amqp import frames as wire
 from amqp_broker.amqp.connection_states import AWAITING_HEADER, CONNECTED, OPENING, TUNING
 from amqp_broker.amqp.errors import AMQPError, ConnectionForced, LoginRefused, NotAllowed
 from amqp_broker.amqp.fields import printable
+from amqp_broker.amqp.methods import METHODS, name_of
 
 if TYPE_CHECKING:
     from amqp_broker.session.session import Session
@@ -39,7 +38,6 @@ _TLS_HANDSHAKE: Final = b"\x16\x03"
 # Octets of frames, and of a login, that texts quote.
 _OCTETS: Final = re.compile(r"<<[\d,]+(?:>>|\.\.\.)?")
 _RESPONSE: Final = re.compile(r"<<.*>>")
-_CAPITAL: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
 def accepted(session: Session, level: int = logging.INFO) -> None:
@@ -209,6 +207,6 @@ def _explanation(error: AMQPError) -> str:
 
 
 def _operation(method_id: int) -> str:
-    """Return a method's name as `exchange.declare`, or `none` if no method has caused the error."""
-    kind: Any = commands.INDEX_MAPPING.get(method_id)
-    return _CAPITAL.sub("_", kind.name).lower() if kind is not None else "none"
+    """Return a method's name as `basic.recover_async`, or `none` if no method has caused the error."""
+    kind = METHODS.get(method_id)
+    return name_of(kind).replace("-", "_") if kind is not None else "none"

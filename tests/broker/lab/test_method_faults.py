@@ -159,6 +159,12 @@ def test_a_rule_that_can_hit_no_method_is_refused(lab: Lab, fields: dict[str, An
         lab.broker.faults.add(Rule("close_channel", **fields))
 
 
-def test_names_of_methods_are_those_of_the_specification() -> None:
-    kinds: list[type[base.Frame]] = [commands.Queue.DeclareOk, commands.Basic.GetEmpty, commands.Basic.RecoverAsync]
-    assert [name_of(kind) for kind in kinds] == ["queue.declare-ok", "basic.get-empty", "basic.recover-async"]
+def test_no_method_is_remembered_without_a_rule_on_methods(lab: Lab, peer: Peer) -> None:
+    faults = lab.broker.faults
+    first, second = (faults.add(Rule("black_hole", on="method", method=name)) for name in ("tx.select", "basic.get"))
+    peer.send(DECLARE)
+    peer.expect(commands.Queue.DeclareOk)
+    faults.remove(first.id)
+    assert [method.name for method in faults.methods] == ["queue.declare"]
+    faults.remove(second.id)
+    assert not faults.methods

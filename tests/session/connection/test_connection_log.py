@@ -103,6 +103,13 @@ def test_a_client_that_leaves_before_its_login_has_no_user_and_vhost(
     ]
 
 
+def test_an_operation_is_named_as_rabbitmq_names_it(peer: Peer, caplog: pytest.LogCaptureFixture) -> None:
+    peer.send(commands.Basic.RecoverAsync(requeue=False))
+    assert caplog.messages[-1].endswith(
+        'operation basic.recover_async caused a connection exception not_implemented: "requeue=false"'
+    )
+
+
 def test_a_channel_error_is_logged_with_its_operation(lab: Lab, peer: Peer, caplog: pytest.LogCaptureFixture) -> None:
     peer.send(commands.Queue.Declare(queue="q", passive=True))
     [record] = [record for record in caplog.records if record.levelname == "ERROR"]
