@@ -10,6 +10,7 @@ from pathlib import Path
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis.database import DirectoryBasedExampleDatabase
+from hypothesis.strategies import SearchStrategy
 
 from amqp_broker.conformance.duel.player import Lines
 from amqp_broker.conformance.duel.steps import Program
@@ -56,6 +57,7 @@ class Search:
         known: MutableMapping[str, int],
         database: Path | None = None,
         shrink_s: float = SHRINK_S,
+        drawn: SearchStrategy[Program] | None = None,
     ) -> None:
         self.judge = judge
         self.tally = tally
@@ -65,6 +67,7 @@ class Search:
         self.known = known
         self._verdicts: dict[str, Verdict] = {}
         self._shrink_s = shrink_s
+        self._drawn = programs() if drawn is None else drawn
         self._shrinks_until: float | None = None
         self._smallest: Verdict | None = None
         self._kind = ""
@@ -82,7 +85,7 @@ class Search:
             report_multiple_bugs=False,
             print_blob=False,
         )
-        @given(program=programs())
+        @given(program=self._drawn)
         def play(program: Program) -> None:
             if self._verdict_of(program).outcome == DIFFERS:
                 raise Difference

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis.strategies import just
 
 from amqp_broker.conformance.duel.program_records import from_json, to_json
 from amqp_broker.conformance.duel.steps import Program
@@ -16,6 +17,7 @@ from compat.duel.campaign import Search, Tally
 from compat.duel.judge import OWN, SLOW, Corner, Judge
 from compat.duel.planted import PlantedBroker
 from compat.duel.programs import programs
+from compat.duel.themes import Theme
 
 VHOST = "duel"
 
@@ -35,8 +37,9 @@ def found_in(planted: PlantedBroker, sound: AmqpBroker, count: int) -> str:
             corner.prepare()
         # Both are amqp-broker, which has no races that only one of many paces shows.
         judge = Judge(corners[0], corners[1:], 0, paces=SLOW[:2])
-        # The programs of this seed have few waits.
-        verdict = Search(judge, Tally(), {}, shrink_s=60.0).run("5", count, (Phase.generate, Phase.shrink))
+        # Programs of this theme have few waits.
+        search = Search(judge, Tally(), {}, shrink_s=60.0, drawn=programs(just(Theme())))
+        verdict = search.run("5", count, (Phase.generate, Phase.shrink))
     return verdict.source if verdict else ""
 
 

@@ -12,9 +12,7 @@ from compat.duel.planted import bugs
 FOUND = load_found()
 # Bugs that no random program has shown so far, and the order of steps that one would need.
 RARE = {
-    "nobody_looks_behind_the_last_that_is_delivered": "the last of two messages is due when an ack sends the first one",
     "settling_does_not_count_in_the_queue": "acks of a transaction, or with a global prefetch, and no close after them",
-    "what_is_due_behind_the_head_expires": "in a classic queue, the last message alone is due when a get takes another",
 }
 
 

@@ -11,7 +11,7 @@ from pamqp.commands import Queue
 from amqp_broker.conformance.duel.steps import At, Call, Name, Program, Publish
 from amqp_broker.settings.profiles import DEFAULT
 from compat.brokers import AmqpBroker
-from compat.duel.judge import ALLOWED, DIFFERS, OWN, Corner, Judge
+from compat.duel.judge import ALLOWED, DIFFERS, OWN, SLOW, Corner, Judge
 from compat.duel.planted import PlantedBroker
 from compat.duel.quirks import QUIRKS, a_first_message_arrives_behind_dead_letters, older_deaths_are_reversed
 from compat.duel.unmended import Plant
@@ -63,5 +63,5 @@ def test_a_quirk_is_no_difference_with_all_that_follows(tmp_path: Path, quirk: P
         for corner in (ours, theirs):
             corner.prepare()
         program = PROGRAMS[quirk]
-        assert Judge(ours, [theirs], 0).judge(program).outcome == DIFFERS
-        assert Judge(ours, [theirs], 1, [otherwise]).judge(program).outcome == ALLOWED
+        assert Judge(ours, [theirs], 0, paces=SLOW[:2]).judge(program).outcome == DIFFERS
+        assert Judge(ours, [theirs], 1, [otherwise], paces=SLOW[:2]).judge(program).outcome == ALLOWED
