@@ -23,7 +23,9 @@ BODY_BYTES_MAX: Final = 60
 # Different routing keys without a queue for which a report looks for close ones.
 HINTS_MAX: Final = 20
 # Faults that change an event; others have lines of their own.
-MARKING: Final = frozenset({"confirm_nack", "confirm_drop", "confirm_delay", "return", "duplicate", "delay_delivery"})
+MARKING: Final = frozenset(
+    {"confirm_nack", "confirm_drop", "confirm_delay", "return", "duplicate", "delay_delivery", "hold_delivery"}
+)
 
 
 # Events that join the line of another one.

@@ -86,6 +86,13 @@ class EmbeddedFaults:
         """Remove a rule and undo its effect on connections."""
         self._broker.ask(lambda server: server.broker.faults.remove(rule.id))
 
+    def release(self, rule: Rule, count: int = 1) -> int:
+        """Make the oldest deliveries that a rule `hold_delivery` holds, and the next ones if they are too few.
+
+        Return how many it held. Raise InvalidParameter for another rule.
+        """
+        return self._broker.ask(lambda server: server.broker.faults.release(rule.id, count))
+
     def clear(self) -> None:
         """Remove the rules of the vhost, or all rules."""
         self._broker.ask(lambda server: server.broker.faults.clear(self._vhost))

@@ -197,6 +197,18 @@ def test_a_consumer_reports_the_fault(
     running.ask(lambda server: server.broker.faults.clear())
 
 
+def test_held_messages_come_one_by_one(running: RunningServer, consume: Callable[[], Program]) -> None:
+    program = consume()
+    rule = running.faults.add("hold_delivery", queue="q")
+    push(running, "one", "two")
+    for body in ("one", "two"):
+        shown = len(program.stdout)
+        running.faults.release(rule)
+        program.wait_for(lambda shown=shown: len(program.stdout) > shown, body)
+        assert program.stdout[-1] == f"delivered {body} false"
+    running.ask(lambda server: server.broker.faults.clear())
+
+
 def test_a_message_whose_ack_was_lost_is_redelivered(running: RunningServer, consume: Callable[[], Program]) -> None:
     running.faults.add("drop_ack", times=1)
     first = consume()

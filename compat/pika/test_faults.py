@@ -224,6 +224,18 @@ def test_missing_heartbeats_are_noticed(running: RunningServer) -> None:
         connection.sleep(20)
 
 
+def test_held_messages_come_one_by_one(running: RunningServer, channel: BlockingChannel) -> None:
+    rule = running.faults.add("hold_delivery")
+    got: list[bytes] = []
+    channel.basic_consume("q", lambda channel, method, properties, body: got.append(body), auto_ack=True)
+    for body in (b"1", b"2", b"3"):
+        publish(channel, body)
+    for released, total in ((1, 1), (2, 3)):
+        running.faults.release(rule, released)
+        wait_until(lambda total=total: len(got) == total, pause=channel.connection.sleep)
+    assert got == [b"1", b"2", b"3"]
+
+
 def test_deliveries_are_duplicated_and_delayed(running: RunningServer, channel: BlockingChannel) -> None:
     running.faults.add("duplicate", times=1)
     running.faults.add("delay_delivery", delay_ms=60_000, after=1, times=1)

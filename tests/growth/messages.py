@@ -69,6 +69,27 @@ consumed("a_consumer_without_acks", {}, 1, no_ack=True)
 consumed("a_single_active_consumer", {"x-single-active-consumer": True}, 20)
 
 
+def let_go(name: str, **rule: Any) -> None:
+    """Add a row with n deliveries that a fault keeps back, until they are made together."""
+
+    def play(world: World, n: int) -> Play:
+        client, reader = world.client(), world.client()
+        declared(client, "q")
+        world.ask("POST", "/_broker/faults", {"queue": "q", **rule})
+        reader.ignore(Basic.Consume(queue="q", consumer_tag="c"))
+        filled(client, "q", n)
+        yield
+        world.ask("DELETE", "/_broker/faults")
+        world.advance(1000)
+        assert not world.broker.faults.delayed
+
+    ROWS.append(Row(name, play, 150))
+
+
+let_go("held_deliveries_are_released_together", action="hold_delivery")
+let_go("delayed_deliveries_are_due_together", action="delay_delivery", delay_ms=1000)
+
+
 def fanned_out(client: Client, queues: int, exchange: str = "x", kind: str = "fanout") -> None:
     client.call(Exchange.Declare(exchange=exchange, exchange_type=kind))
     declared(client, *(f"q{number}" for number in range(queues)))

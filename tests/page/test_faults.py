@@ -93,6 +93,24 @@ def test_a_method_is_refused_by_a_fault_that_the_page_adds(browser: Browser, run
     running.ask(lambda server: server.broker.faults.clear())
 
 
+def test_held_messages_are_delivered_one_by_one(browser: Browser, running: RunningServer) -> None:
+    running.faults.add("hold_delivery", queue="orders")
+    browser.start("faults")
+    with channel(running.port) as client:
+        client.queue_declare("orders")
+        got: list[bytes] = []
+        client.basic_consume("orders", lambda channel, method, properties, body: got.append(body), auto_ack=True)
+        for body in (b"1", b"2"):
+            client.basic_publish("", "orders", body)
+        client.connection.process_data_events(0)
+        for expected in ([b"1"], [b"1", b"2"]):
+            browser.press("Deliver one")
+            client.connection.process_data_events(5)
+            assert got == expected
+    browser.until(lambda: not browser.all("tbody button:nth-child(2)"))
+    running.faults.clear()
+
+
 def test_every_action_of_the_broker_is_offered(browser: Browser) -> None:
     browser.start("faults")
     browser.press("Add fault")

@@ -31,6 +31,11 @@ def fault_removed(node: Node) -> None:
         node.write("DELETE", f"/_broker/faults/{rule['id']}")
 
 
+def fault_released(node: Node) -> None:
+    for rule in node.get("/_broker/faults"):
+        node.write("POST", f"/_broker/faults/{rule['id']}/release", {"count": 2})
+
+
 def closing(path: str) -> Step:
     """Post a request that is answered with 202, and wait until the HTTP API is closed, which comes last."""
 
@@ -131,6 +136,14 @@ FAULTS: Final = (
     Case("POST /_broker/faults", post("/_broker/faults", RULE), faults, ["confirm_nack"], is_alone=True),
     Case(
         "DELETE /_broker/faults", delete("/_broker/faults"), faults, [], [post("/_broker/faults", RULE)], is_alone=True
+    ),
+    Case(
+        "POST /_broker/faults/{id}/release",
+        fault_released,
+        lambda node: [rule["allowed"] for rule in node.get("/_broker/faults")],
+        [2],
+        [post("/_broker/faults", {"action": "hold_delivery"})],
+        is_alone=True,
     ),
     Case("DELETE /_broker/faults/{id}", fault_removed, faults, [], [post("/_broker/faults", RULE)], is_alone=True),
     Case(

@@ -37,7 +37,8 @@ def count_publish(sim: Simulation, channel: ChannelModel, publish: Publish, queu
     for stats in (tally.stats, channel.stats):
         stats["publish"] += 1
         if not queues:
-            stats["return_unroutable" if publish.mandatory and not publish.queues else "drop_unroutable"] += 1
+            is_returned = publish.mandatory and (publish.returns or not publish.queues)
+            stats["return_unroutable" if is_returned else "drop_unroutable"] += 1
     for queue in queues:
         queue.stats["publish"] += 1
     # It may be gone when a transaction is committed.

@@ -5,6 +5,7 @@ The broker may choose the consumer, so the model takes the consumer of a late de
 
 - A late delivery is neither ready nor with its client, counts among the unacked ones of its consumer, and comes at its
   time. If its consumer is gone by then it is requeued, and this rule does not delay it again.
+- A held delivery is the same, and its time is that of its release: by a command, or as its rule ends.
 - A duplicate is the very next delivery, redelivered. It counts against no prefetch but the channel's (as what was
   pulled does) and in no statistics, and goes nowhere when it is settled.
 - A consumer is cancelled when the broker has time to.
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from tests.simulation.simulation import Simulation
     from tests.simulation.world import World
 
-DELIVERY_ACTIONS = ["delay_delivery", "duplicate", "cancel_consumer"]
+DELIVERY_ACTIONS = ["delay_delivery", "hold_delivery", "duplicate", "cancel_consumer"]
 
 
 @dataclass(eq=False)
@@ -42,7 +43,8 @@ class LateModel:
     consumer: ConsumerModel
     heard: Heard
     redelivered: bool
-    due_ms: int
+    # None while it is held.
+    due_ms: int | None
     rule: RuleModel
 
 
@@ -73,7 +75,7 @@ def consumer_of(sim: Simulation, consumer: Consumer) -> ConsumerModel:
 def deliver(world: World, delivery: Delivery, copy: Copy) -> None:
     """Deliver a copy to a consumer, now or late, as the rules say."""
     model, consumer = world.faults, delivery.consumer
-    delay = next((one for one in model.rules if delays(one, copy) and one.count_match()), None)
+    delay = next((one for one in model.rules if delays(one, copy) and not was_allowed(one) and one.count_match()), None)
     for one in model.rules:
         one.delayed.discard(copy)
     demand((delay is not None) == (delivery.late is not None), f"{delivery} is late, or is not")
@@ -84,7 +86,7 @@ def deliver(world: World, delivery: Delivery, copy: Copy) -> None:
         follow_hits(world, delivery, copy)
     else:
         assert delay is not None
-        due_ms = world.now + delay.said["delay_ms"]
+        due_ms = None if delay.said["action"] == "hold_delivery" else world.now + delay.said["delay_ms"]
         late = LateModel(copy, consumer, delivery.heard, delivery.redelivered, due_ms, delay)
         model.delayed[delivery.late] = late
         consumer.channel.late.append(late)
@@ -92,8 +94,15 @@ def deliver(world: World, delivery: Delivery, copy: Copy) -> None:
 
 def delays(one: RuleModel, copy: Copy) -> bool:
     """Return whether a rule delays a delivery, unless it is spent or passes over it."""
-    is_delay = one.said["action"] == "delay_delivery" and copy not in one.delayed
+    is_delay = one.said["action"] in ("delay_delivery", "hold_delivery") and copy not in one.delayed
     return is_delay and one.fits(copy.message, copy.queue.name)
+
+
+def was_allowed(one: RuleModel) -> bool:
+    """Use up a release that came before its delivery."""
+    is_allowed = one.allowed > 0 and not one.is_spent
+    one.allowed -= is_allowed
+    return is_allowed
 
 
 def follow_hits(world: World, delivery: Delivery, copy: Copy) -> None:
@@ -119,6 +128,30 @@ def hear_duplicate(world: World, consumer: ConsumerModel, expected: Delivery) ->
         duplicate = world.ledger.enter(copy.message, nowhere, State.UNACKED)
         duplicate.is_duplicate = True
         consumer.channel.held[expected.tag] = Held(duplicate, None, world.now)
+
+
+def release(sim: Simulation) -> None:
+    """Some deliveries that a rule holds are made."""
+    holding = [one for one in sim.faults.rules if one.said["action"] == "hold_delivery"]
+    if not holding:
+        return
+    one, count = sim.chance.choice(holding), sim.chance.choice([1, 1, 3])
+    sim.tell(f"{count} of {one.said}")
+    expected = min(count, len(held_by(sim, one)))
+    one.allowed += count - expected
+    found = sim.lab.broker.faults.release(one.rule.id, count)
+    demand(found == expected, f"{found} deliveries are released, not {expected}")
+    let_go(sim, one, count)
+
+
+def let_go(sim: Simulation, one: RuleModel, count: int | None = None) -> None:
+    """The oldest deliveries that a rule holds, or all, are due."""
+    for late in held_by(sim, one)[:count]:
+        late.due_ms = sim.lab.now
+
+
+def held_by(sim: Simulation, one: RuleModel) -> list[LateModel]:
+    return [late for late in sim.faults.delayed.values() if late and late.rule is one and late.due_ms is None]
 
 
 # When the time has come

@@ -18,7 +18,7 @@ from amqp_broker.broker.lab.delivery_faults import DelayedDelivery
 from amqp_broker.broker.lab.fault_rules import Rule
 from tests.simulation.client import CONFIRMING, TRANSACTIONAL, ChannelModel, Client, ConsumerModel, Held, Publish
 from tests.simulation.connection_faults import LASTING_ACTIONS, add_lasting, afflict, recover, unblock
-from tests.simulation.delivery_faults import DELIVERY_ACTIONS, LateModel, cancel_now
+from tests.simulation.delivery_faults import DELIVERY_ACTIONS, LateModel, cancel_now, let_go, release
 from tests.simulation.ledger import Copy, Message, demand
 
 if TYPE_CHECKING:
@@ -38,6 +38,8 @@ class RuleModel:
     hits: int = 0
     # Deliveries that it delayed and that were requeued: it does not delay them twice.
     delayed: set[Copy] = field(default_factory=set)
+    # Deliveries that it does not hold, because they were released before.
+    allowed: int = 0
     # When what it does to a client is over.
     over_ms: dict[Client, int] = field(default_factory=dict)
 
@@ -187,6 +189,7 @@ def remove_fault(sim: Simulation) -> None:
         sim.tell(one.said)
         sim.lab.broker.faults.remove(one.rule.id)
         sim.faults.ended.append(one)
+        let_go(sim, one)
         sim.hear()
         for client in sim.clients:
             recover(client, one)
@@ -233,5 +236,5 @@ def remove_all_faults(sim: Simulation) -> None:
         sim.lab.broker.delete_vhost(ELSEWHERE)
 
 
-FAULT_ACTIONS = [add_fault, remove_fault, strike_now, cancel_now, unblock]
-FAULT_WEIGHTS = [14, 3, 2, 1, 2]
+FAULT_ACTIONS = [add_fault, remove_fault, strike_now, cancel_now, release, unblock]
+FAULT_WEIGHTS = [14, 3, 2, 1, 3, 2]

@@ -12,6 +12,7 @@ from amqp_broker.amqp.errors import InvalidParameter
 from amqp_broker.broker.observe.matching import Criteria
 from amqp_broker.testing import EmbeddedBroker
 from amqp_broker.testing.embedded_vhost import EmbeddedVHost
+from compat.waiting import wait_until
 
 
 @pytest.fixture(scope="module")
@@ -87,6 +88,22 @@ def test_a_fault_rule_applies_to_its_vhost_a_number_of_times(
 def test_a_fault_rule_is_removed(broker: EmbeddedBroker, vhost: EmbeddedVHost) -> None:
     broker.faults.remove(broker.faults.add("confirm_drop", vhost=vhost.name))
     assert broker.ask(lambda server: len(server.broker.faults)) == 0
+
+
+def test_a_consumer_gets_exactly_one_message(vhost: EmbeddedVHost, channel: BlockingChannel) -> None:
+    channel.queue_declare("orders")
+    rule = vhost.faults.add("hold_delivery", queue="orders")
+    got: list[bytes] = []
+    channel.basic_consume("orders", lambda channel, method, properties, body: got.append(body), auto_ack=True)
+    for body in (b"1", b"2"):
+        channel.basic_publish("", "orders", body)
+    channel.connection.process_data_events(0)
+    wait_until(lambda: len(rule.held) == 2)
+    assert (vhost.faults.release(rule), got) == (1, [])
+    channel.connection.process_data_events(5)
+    assert got == [b"1"]
+    with pytest.raises(InvalidParameter, match="only 'hold_delivery' holds deliveries"):
+        vhost.faults.release(vhost.faults.add("drop_ack"))
 
 
 def test_an_invalid_fault_rule_is_refused(vhost: EmbeddedVHost) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, cast
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from amqp_broker.broker.lab.fault_rules import Rule
     from amqp_broker.broker.queues.consumer import Consumer
     from amqp_broker.broker.queues.queue import Queue
+    from amqp_broker.broker.scheduling.portions import Steps
     from amqp_broker.session.channel.channel import Channel
 
 
@@ -49,9 +50,9 @@ def deliver(
     delays = [
         rule
         for rule in injector.on_deliver
-        if rule.action == "delay_delivery" and (queue, position) not in rule.delayed
+        if rule.action in ("delay_delivery", "hold_delivery") and (queue, position) not in rule.delayed
     ]
-    hits = injector.hits_of_message(delays, connection_of(consumer), message, lambda: [queue.name], one=True)
+    hits = injector.hits(delays, lambda rule: keeps_back(rule, handover), one=True)
     for rule in injector.on_deliver:
         rule.delayed.discard((queue, position))
     if not hits:
@@ -64,7 +65,42 @@ def deliver(
     consumer.reserve()
     delayed = DelayedDelivery(broker, handover, rule)
     injector.delayed.setdefault(queue, {})[position] = delayed
-    broker.timers.at(broker.now + rule.delay_ms, delayed)
+    if rule.action == "hold_delivery":
+        rule.held.append(delayed)
+    else:
+        broker.timers.at(broker.now + rule.delay_ms, delayed)
+
+
+def keeps_back(rule: Rule, handover: Handover) -> bool:
+    """Return whether a rule matches a delivery that was not released before it came."""
+    message = handover.message
+    is_its = (
+        rule.matches_connection(connection_of(handover.consumer))
+        and rule.matches_message(message.exchange, message.routing_key)
+        and rule.matches_queue([handover.queue.name])
+    )
+    if is_its and rule.allowed:
+        rule.allowed -= 1
+        return False
+    return is_its
+
+
+def release(broker: Broker, rule: Rule, count: int | None = None) -> int:
+    """Make deliveries that the rule holds, the oldest first: `count` of them or all; return their number.
+
+    Of the deliveries that come later, it holds as many fewer as there are too few of them now.
+    """
+    found = len(rule.held) if count is None else min(count, len(rule.held))
+    if count is not None:
+        rule.allowed += count - found
+    broker.do_in_portions(_making(broker, [rule.held.popleft() for _ in range(found)]))
+    return found
+
+
+def _making(broker: Broker, deliveries: Iterable[DelayedDelivery]) -> Steps[None]:
+    for delayed in deliveries:
+        broker.timers.at(broker.now, delayed)
+        yield
 
 
 def arrive(broker: Broker, handover: Handover, *, is_late: bool = False) -> None:
@@ -116,7 +152,7 @@ def cancel(consumer: Consumer) -> None:
 
 
 class DelayedDelivery:
-    """A delayed delivery: the message is neither ready nor with its consumer, and counts as unacked."""
+    """A delivery that is delayed or held. The message is neither ready nor with its consumer, and counts as unacked."""
 
     __slots__ = ("_broker", "_rule", "handover")
 
@@ -137,7 +173,7 @@ class DelayedDelivery:
         if queue.vhost.trace is not None:
             queue.vhost.trace.requeued(queue, message, CANCELLED)
         position = queue.requeue(position, message)
-        # Another consumer gets the message, which delays it enough.
+        # Another consumer gets the message, which is late enough.
         if not queue.is_deleted:
             self._rule.delayed.add((queue, position))
         consumer.release()

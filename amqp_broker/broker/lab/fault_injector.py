@@ -123,6 +123,18 @@ class FaultInjector:
         """Remove a rule and those that follow it, and end their effects on connections. Raise DoesNotExist."""
         self._remove([self[rule_id]])
 
+    def release(self, rule_id: int, count: int) -> int:
+        """Make the oldest deliveries that a rule holds, and the next ones if they are too few.
+
+        Return how many it held. Raise DoesNotExist, and InvalidParameter for a rule that holds no deliveries.
+        """
+        rule = self[rule_id]
+        if rule.action != "hold_delivery":
+            raise InvalidParameter(f"fault {rule_id} is '{rule.action}', and only 'hold_delivery' holds deliveries")
+        if count < 1:
+            raise InvalidParameter(f"count must be at least 1, not {count}")
+        return delivery_faults.release(self._broker, rule, count)
+
     def clear(self, vhost: str | None = None) -> None:
         """Remove all rules, or those of one vhost."""
         self._remove(rule for rule in self if vhost in (None, rule.vhost))
@@ -136,12 +148,14 @@ class FaultInjector:
         for rule in removed:
             del self._rules[rule.id]
             rule.id = 0
+            delivery_faults.release(self._broker, rule)
             for connection in list(rule.affected):
                 connection.end_fault(rule)
         self._rules_changed()
 
     def _rules_changed(self) -> None:
         """Sort the active rules by moment, and find out again which of them concern routes and queues."""
+        before = self._of_routes_and_queues()
         active = [rule for rule in self._rules.values() if rule.is_active]
         self.on_connect = tuple(rule for rule in active if rule.on == CONNECT)
         self.on_login = tuple(rule for rule in active if rule.on == LOGIN)
@@ -152,10 +166,15 @@ class FaultInjector:
         self.on_method = tuple(rule for rule in active if rule.on == METHOD)
         if not any(rule.on == METHOD for rule in self):
             self.methods.clear()
+        if self._of_routes_and_queues() == before:
+            return
         for vhost in self._broker.vhosts.values():
             vhost.topology_changed()
             for queue in vhost.queues.values():
                 queue.follow_faults()
+
+    def _of_routes_and_queues(self) -> tuple[Rule, ...]:
+        return (*self.on_publish, *self.on_deliver, *self.on_ack)
 
     def _act_now(self, rule: Rule) -> None:
         for connection in sorted(self._broker.connections, key=lambda one: one.name):

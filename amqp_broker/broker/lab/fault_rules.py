@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -11,6 +12,7 @@ from amqp_broker.broker.admin import globs, patterns
 
 if TYPE_CHECKING:
     from amqp_broker.broker.clients.client_connection import Connection
+    from amqp_broker.broker.lab.delivery_faults import DelayedDelivery
     from amqp_broker.broker.queues.queue import Queue
     from amqp_broker.broker.scheduling.timers import Timer
 
@@ -99,6 +101,7 @@ ACTIONS: Final[dict[str, Action]] = {
     "latency": Action((NOW, OPEN), ("delay_ms",), ("jitter_ms",)),
     "duplicate": Action((DELIVER,)),
     "delay_delivery": Action((DELIVER,), ("delay_ms",)),
+    "hold_delivery": Action((DELIVER,)),
     "drop_ack": Action((ACK,)),
 }
 # Actions after which the channel or the connection is not served any more: no other rule has an effect then.
@@ -159,6 +162,10 @@ class Rule:
         self._random = 0
         # Queue and position of messages that came back after a delay: they are not delayed twice.
         self.delayed: set[tuple[Queue, int]] = set()
+        # Deliveries that wait for their release, the oldest first.
+        self.held: deque[DelayedDelivery] = deque()
+        # Deliveries that were released before they came.
+        self.allowed = 0
 
     @classmethod
     def from_mapping(cls, given: Mapping[str, Any]) -> Rule:
@@ -184,6 +191,8 @@ class Rule:
             default = {} if one.default is MISSING else one.default
             if one.name in ("action", "on", "seed") or value != default:
                 given[one.name] = value
+        if self.action == "hold_delivery":
+            given.update(held=len(self.held), allowed=self.allowed)
         return {**given, "matched": self.matched, "hits": self.hits, "is_spent": self.is_spent}
 
     def parameters(self) -> dict[str, Any]:

@@ -158,6 +158,15 @@ def remove(node: str, url: str, number: int) -> None:
 
 @faults.command()
 @of_a_running_broker
+@click.argument("number", metavar="ID", type=click.IntRange(1))
+@click.option("--count", type=click.IntRange(1), default=1, show_default=True, help="How many.")
+def release(node: str, url: str, number: int, count: int) -> None:
+    """Make the oldest deliveries that a rule hold_delivery holds; print how many it held."""
+    click.echo(ask(node, url, "POST", f"/_broker/faults/{number}/release", body={"count": count})["released"])
+
+
+@faults.command()
+@of_a_running_broker
 @click.option("--vhost", help="Only rules of this vhost.")
 def clear(node: str, url: str, vhost: str | None) -> None:
     """Remove all fault rules."""

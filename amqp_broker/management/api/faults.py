@@ -49,6 +49,12 @@ class NewFault(Struct):
     then: Annotated[Any, Meta(extra_json_schema={"type": "array", "items": {"type": "object"}})] = UNSET
 
 
+class Release(Struct, forbid_unknown_fields=True):
+    """How many deliveries are made."""
+
+    count: Annotated[int, Meta(description="a whole number", extra_json_schema={"minimum": 1})] = 1
+
+
 @endpoints.on("GET /_broker/faults", tag=ADMINISTRATOR)
 def all_rules(request: Request) -> list[dict[str, Any]]:
     """List [fault rules](faults.md), with the counts of their matches and hits."""
@@ -98,6 +104,12 @@ def remove(request: Request) -> Answer:
     """Remove a fault rule and those that follow it, and end their effects on connections."""
     request.broker.faults.remove(_id(request))
     return NO_CONTENT
+
+
+@endpoints.on("POST /_broker/faults/{id}/release", tag=ADMINISTRATOR, body=Release, statuses=(200,))
+def release(request: Request) -> dict[str, int]:
+    """Make the oldest deliveries that a rule `hold_delivery` holds: one, or `count`; return how many it held."""
+    return {"released": request.broker.faults.release(_id(request), request.read(Release).count)}
 
 
 def _id(request: Request) -> int:

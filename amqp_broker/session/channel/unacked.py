@@ -139,15 +139,19 @@ class Unacked:
         yield from ((tag, delivery[0]) for tag, delivery in self.deliveries.items())
         yield from ((tag, duplicate[0]) for tag, duplicate in self.duplicates.items())
 
-    def oldest(self) -> Iterator[tuple[int, Queue]]:
-        """Yield tag and queue of the oldest delivery and of the oldest duplicate."""
-        yield from ((tag, delivery[0]) for tag, delivery in islice(self.deliveries.items(), 1))
-        yield from ((tag, duplicate[0]) for tag, duplicate in islice(self.duplicates.items(), 1))
+    def oldest(self) -> tuple[int, Queue] | None:
+        """Return tag and queue of the oldest that the client has to settle; None if there is nothing."""
+        tags = [*islice(self.deliveries, 1), *islice(self.duplicates, 1)]
+        if not tags:
+            return None
+        tag = min(tags)
+        return tag, (self.deliveries.get(tag) or self.duplicates[tag])[0]
 
     def mark(self, at_ms: int, uncommitted: Iterable[int]) -> None:
         """Note that all tags so far were given out up to this time. A rollback may bring back `uncommitted` ones."""
         marks = self.marks
-        oldest = min([*(tag for tag, _ in self.oldest()), *uncommitted], default=self.last_tag + 1)
+        held = self.oldest()
+        oldest = min([*([held[0]] if held else []), *uncommitted], default=self.last_tag + 1)
         while marks and marks[0][1] < oldest:
             marks.popleft()
         if oldest <= self.last_tag and (not marks or marks[-1][1] < self.last_tag):

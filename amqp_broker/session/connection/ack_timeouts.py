@@ -94,10 +94,9 @@ class AckTimeouts:
         return bool(timeout_ms) and marked_at is not None and now - marked_at >= timeout_ms
 
     def _check_oldest(self, channel: Channel, now: int) -> None:
-        for tag, queue in channel.unacked.oldest():
-            if self._is_overdue(channel, tag, queue, now):
-                self._close(channel, self._timeout_ms(queue))
-                return
+        held = channel.unacked.oldest()
+        if held is not None and self._is_overdue(channel, *held, now):
+            self._close(channel, self._timeout_ms(held[1]))
 
     def _close(self, channel: Channel, timeout_ms: int) -> None:
         self._session.close_channel(

@@ -405,3 +405,18 @@ def test_a_duplicate_that_is_never_settled_times_out_like_a_delivery(lab: Lab, p
     peer.send(commands.Basic.Ack(1))
     lab.advance(32 * 60_000)
     assert "delivery acknowledgement on channel 1 timed out" in peer.expect_channel_close(406)
+
+
+def test_only_the_oldest_of_deliveries_and_duplicates_times_out(lab: Lab, peer: Peer) -> None:
+    lab.broker.faults.add(Rule("duplicate", queue="short", times=1))
+    peer.declare("short", arguments={"x-consumer-timeout": 60_000})
+    for queue in ("q", "short"):
+        peer.consume(queue, queue)
+    for queue in ("q", "short"):
+        peer.publish(queue, b"one")
+    assert len(peer.deliveries()) == 3
+    lab.advance(5 * 60_000)
+    peer.expect_nothing()
+    peer.send(commands.Basic.Ack(1))
+    lab.advance(2 * 60_000)
+    assert "Timeout value used: 60000 ms" in peer.expect_channel_close(406)

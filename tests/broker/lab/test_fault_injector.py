@@ -33,6 +33,29 @@ def test_a_rule_can_be_added_again_only_after_it_was_removed() -> None:
     assert faults.add(rule).id == 2
 
 
+@pytest.mark.parametrize(
+    ("rule", "is_of_queues"),
+    [
+        (Rule("refuse"), False),
+        (Rule("latency", delay_ms=1), False),
+        (Rule("close_channel", on="method", method="basic.get"), False),
+        (Rule("confirm_nack", queue="q"), True),
+        (Rule("duplicate"), True),
+        (Rule("drop_ack"), True),
+    ],
+    ids=lambda value: getattr(value, "action", None),
+)
+def test_only_rules_on_messages_look_at_the_queues(
+    lab: Lab, peer: Peer, rule: Rule, is_of_queues: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queue, looks = lab.vhost.queues["q"], []
+    monkeypatch.setattr(queue, "follow_faults", lambda: looks.append(queue))
+    lab.broker.faults.add(rule)
+    assert looks == [queue] * is_of_queues
+    lab.broker.faults.clear()
+    assert looks == 2 * [queue] * is_of_queues
+
+
 def test_a_rule_for_an_unknown_vhost_is_refused() -> None:
     faults = new_broker().faults
     with pytest.raises(InvalidParameter, match="there is no vhost 'typo'"):

@@ -38,6 +38,14 @@ def test_a_fault_is_added_listed_and_removed(broker: RunningServer) -> None:
     assert isinstance(call("remove", "1").exception, CommandError)
 
 
+def test_held_deliveries_are_released(broker: RunningServer) -> None:
+    call("add", "hold_delivery", "--queue", "orders", "--seed", "7")
+    assert call("list").output == "1: hold_delivery on deliver queue=orders seed=7 held=0 allowed=0 matched=0 hits=0\n"
+    assert (call("release", "1").output, call("release", "1", "--count", "3").output) == ("0\n", "0\n")
+    assert isinstance(call("release", "2").exception, CommandError)
+    assert call("release", "1", "--count", "0").exit_code == 2
+
+
 def test_every_option_reaches_the_broker(broker: RunningServer) -> None:
     call("add", "cut", "--on", "deliver", "--queue", "q", "--user", "guest", "--connection", "x*", "--mid-frame")
     call("add", "latency", "--delay-ms", "5", "--jitter-ms", "2", "--client-property", "product=pika")

@@ -32,6 +32,39 @@ def test_hits_are_counted(desk: Desk) -> None:
     assert desk.get("/_broker/faults")[1][0]["hits"] == 1
 
 
+def test_held_deliveries_are_made_one_by_one_or_several_at_once(desk: Desk) -> None:
+    peer = desk.lab.connect()
+    peer.declare("q")
+    desk.ask("POST", "/_broker/faults", {"action": "hold_delivery", "queue": "q"})
+    peer.consume("q")
+    for body in (b"one", b"two", b"three"):
+        peer.publish("q", body)
+    assert desk.get("/_broker/faults/1")[1]["held"] == 3
+    assert desk.ask("POST", "/_broker/faults/1/release", {}) == (200, {"released": 1})
+    desk.lab.advance(0)
+    assert peer.bodies() == [b"one"]
+    assert desk.ask("POST", "/_broker/faults/1/release", {"count": 5}) == (200, {"released": 2})
+    desk.lab.advance(0)
+    assert peer.bodies() == [b"two", b"three"]
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status", "reason"),
+    [
+        ("1/release", {}, 400, "fault 1 is 'confirm_nack', and only 'hold_delivery' holds deliveries"),
+        ("2/release", {"count": 0}, 400, "count must be at least 1, not 0"),
+        ("2/release", {"count": "all"}, 400, "count must be a whole number"),
+        ("2/release", {"number": 1}, 400, "number"),
+        ("3/release", {}, 404, "Not Found"),
+    ],
+)
+def test_a_wrong_release_is_refused(desk: Desk, path: str, body: Any, status: int, reason: str) -> None:
+    for action in ("confirm_nack", "hold_delivery"):
+        desk.ask("POST", "/_broker/faults", {"action": action})
+    found, answer = desk.ask("POST", f"/_broker/faults/{path}", body)
+    assert (found, reason in str(answer)) == (status, True), answer
+
+
 @pytest.mark.parametrize(
     ("rule", "reason"),
     [

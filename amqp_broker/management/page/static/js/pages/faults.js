@@ -26,6 +26,7 @@ const ACTIONS = [
   ["latency", "Answer late"],
   ["duplicate", "Deliver twice"],
   ["delay_delivery", "Deliver late"],
+  ["hold_delivery", "Hold deliveries"],
   ["drop_ack", "Lose acks"],
 ];
 const MATCHES = [
@@ -67,7 +68,7 @@ export function list() {
       { title: "Rule", wide: true, isKept: true, value: (rule) => cell(said(rule), () => said(rule).map(([name, value]) => h("div", null, h("code", null, `${name} ${plain(value)}`)))) },
       { title: "Matched", sort: "matched", numeric: true, value: (rule) => rule.matched },
       { title: "Hits", isKept: true, sort: "hits", numeric: true, value: (rule) => (rule.is_spent ? `${rule.hits} (spent)` : rule.hits) },
-      { title: "", numeric: true, value: (rule) => cell(rule.id, () => h("button", { type: "button", class: "quiet small", onclick: () => end(rule) }, "Remove")) },
+      { title: "", numeric: true, value: (rule) => cell([rule.id, rule.held > 0], () => buttons(rule)) },
     ],
     actions: [
       h("button", { type: "button", onclick: clear }, "Remove all"),
@@ -78,10 +79,18 @@ export function list() {
   // The broker sends no events about hits.
   const timer = setInterval(() => document.hidden || page.refresh(), 1000);
 
-  async function end(rule) {
+  const buttons = (rule) => [
+    rule.held ? h("button", { type: "button", class: "quiet small", onclick: () => deliverOne(rule) }, "Deliver one") : null,
+    h("button", { type: "button", class: "quiet small", onclick: () => end(rule) }, "Remove"),
+  ];
+
+  const end = (rule) => act(() => remove(`/_broker/faults/${rule.id}`), `Fault ${rule.id} was removed`);
+  const deliverOne = (rule) => act(() => post(`/_broker/faults/${rule.id}/release`, {}), `Fault ${rule.id} let one message go`);
+
+  async function act(request, done) {
     try {
-      await remove(`/_broker/faults/${rule.id}`);
-      toast(`Fault ${rule.id} was removed`);
+      await request();
+      toast(done);
     } catch (error) {
       toast(error.message, "error");
     }
