@@ -76,6 +76,11 @@ MANY_MESSAGES = (
 # Files with tests that take long. A third of `make verify`, as in CI, runs a ninth of these tests, each on one of nine
 # days.
 NINTH = (
+    "compat/applications/dapr/",
+    "compat/applications/go_cdk/",
+    "compat/applications/test_applications.py::test_an_application_works_here_as_at_rabbitmq[camel]",
+    "compat/applications/test_applications.py::test_an_application_works_here_as_at_rabbitmq[flink]",
+    "compat/applications/test_applications.py::test_an_application_works_here_as_at_rabbitmq[spring-cloud-stream]",
     "compat/differential/test_conformance.py",
     "compat/fixtures/",
     "compat/oracle/test_profiles.py",
@@ -106,7 +111,13 @@ SPARK = ("tests/pyspark_amqp/", "tests/pipeline/", "tests/docs/test_examples.py"
 # one that is slow because other programs use the machine.
 LONG_TIMEOUT_S = 900
 # Files that take many minutes and whose tests share nothing expensive: each test is a unit.
-APART = ("compat/oracle/", "tests/docs/test_pages.py", "tests/fuzzing/test_guided.py", "tests/simulation/")
+APART = (
+    "compat/applications/",
+    "compat/oracle/",
+    "tests/docs/test_pages.py",
+    "tests/fuzzing/test_guided.py",
+    "tests/simulation/",
+)
 # Tests that start first, in this order, because they take longest.
 LONG = (
     *SPARK,
