@@ -20,7 +20,8 @@ COMMANDS: Final = {
         name: name.replace("-", "_")
         for name in (
             *("advice", "capture", "check-config", "clock", "compare", "conformance", "definitions", "demo"),
-            *("faults", "install-shims", "messages", "pipeline", "replay", "serve", "store", "tls", "trace"),
+            *("faults", "install-shims", "messages", "pipeline", "replay", "serve", "snapshot", "store"),
+            *("tls", "trace"),
         )
     },
     "message": "messages",

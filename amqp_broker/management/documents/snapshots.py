@@ -225,7 +225,7 @@ def restoring(broker: Broker, document: Any, vhost_name: str, *, clear: bool = F
     """Do `restore` in steps. The connections to the vhost are closed, and no others are let in."""
     # It has just been parsed, which takes long enough.
     yield
-    snapshot = _read(document)
+    snapshot = read_snapshot(document)
     yield
     built = yield from _building(snapshot)
     vhost = broker.vhosts.get(vhost_name)
@@ -290,7 +290,7 @@ def is_empty(vhost: VHost) -> bool:
     return not (vhost.queues or own or bound or any(vhost.policies) or has_parameters)
 
 
-def _read(document: Any) -> Snapshot:
+def read_snapshot(document: Any) -> Snapshot:
     """Return a snapshot, checked as far as possible without declaring it. Raise SnapshotError."""
     try:
         snapshot = msgspec.convert(document, Snapshot)
