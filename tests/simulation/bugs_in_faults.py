@@ -127,6 +127,33 @@ def what_is_late_comes_at_half_of_its_time(patch: pytest.MonkeyPatch) -> None:
 
 
 @plant
+def what_is_held_is_released_with_the_next(patch: pytest.MonkeyPatch) -> None:
+    def make(release: Callable[..., int]) -> Any:
+        def wrong(broker: Any, rule: Rule, count: int | None = None) -> int:
+            found = release(broker, rule, count)
+            if count is not None:
+                release(broker, rule, min(1, len(rule.held)))
+            return found
+
+        return wrong
+
+    replace(patch, delivery_faults, "release", make)
+
+
+@plant
+def what_was_released_before_it_came_is_held(patch: pytest.MonkeyPatch) -> None:
+    def make(release: Callable[..., int]) -> Any:
+        def wrong(broker: Any, rule: Rule, count: int | None = None) -> int:
+            found = release(broker, rule, count)
+            rule.allowed = 0
+            return found
+
+        return wrong
+
+    replace(patch, delivery_faults, "release", make)
+
+
+@plant
 def what_is_late_has_no_place_among_the_unacked(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(ChannelConsumer, "reserve", Consumer.reserve)
     patch.setattr(ChannelConsumer, "deliver_reserved", Consumer.deliver_reserved)

@@ -61,7 +61,13 @@ def load_(node: str, url: str, name: str, vhost: str, folder: Path, clear: bool)
     """Restore the snapshot NAME to a vhost."""
     saved = _read(folder, name)
     query = {"clear": "true"} if clear else {}
-    ask(node, url, "PUT", f"/_broker/snapshot/{quote(vhost, safe='')}", body=msgspec.to_builtins(saved), query=query)
+    try:
+        ask(
+            node, url, "PUT", f"/_broker/snapshot/{quote(vhost, safe='')}", body=msgspec.to_builtins(saved), query=query
+        )
+    except CommandError as error:
+        # The option has another form over HTTP.
+        raise CommandError(str(error).replace("clear=true", "--clear"), error.exit_code) from None
     click.echo(_line(name, saved))
 
 
