@@ -76,7 +76,8 @@ def load_(node: str, url: str, name: str, vhost: str, folder: Path, clear: bool)
 @click.option("--json", "is_json", is_flag=True, help="Print JSON.")
 def list_(folder: Path, is_json: bool) -> None:
     """List the snapshots with their vhosts, and the numbers of their queues and messages."""
-    names = sorted(path.stem for path in folder.glob("*.json")) if folder.is_dir() else []
+    stems = [path.stem for path in folder.glob("*.json")] if folder.is_dir() else []
+    names = sorted(stem for stem in stems if _is_name(stem))
     found = {name: _read(folder, name) for name in names}
     if is_json:
         click.echo(json.dumps([{"name": name, **_facts(saved)} for name, saved in found.items()], indent=2))
@@ -106,9 +107,13 @@ def merge(names: tuple[str, ...], into: str, folder: Path, force: bool) -> None:
 
 def _path(folder: Path, name: str) -> Path:
     """Return the file of a snapshot. Raise CommandError for a name that cannot be that of a file."""
-    if not NAME.fullmatch(name) or name.startswith("."):
+    if not _is_name(name):
         raise CommandError(f"'{name}' is no name of a snapshot: letters, digits, '.', '_' and '-' are", EX_USAGE)
     return folder / f"{name}.json"
+
+
+def _is_name(text: str) -> bool:
+    return NAME.fullmatch(text) is not None and not text.startswith(".")
 
 
 def _read(folder: Path, name: str) -> Snapshot:
@@ -142,8 +147,12 @@ def _facts(saved: Snapshot) -> dict[str, Any]:
     messages = sum(len(queue.returned) + len(queue.messages) for queue in saved.queues)
     messages += sum(len(chunk.messages) for stream in saved.streams for chunk in stream.chunks)
     messages += sum(len(exchange.delayed) for exchange in saved.exchanges)
-    queues = saved.definitions.get("queues", [])
-    return {"vhost": saved.definitions.get("original_vhost_name", ""), "queues": len(queues), "messages": messages}
+    queues = saved.definitions.get("queues")
+    return {
+        "vhost": saved.definitions.get("original_vhost_name", ""),
+        "queues": len(queues) if isinstance(queues, list) else 0,
+        "messages": messages,
+    }
 
 
 def _line(name: str, saved: Snapshot) -> str:

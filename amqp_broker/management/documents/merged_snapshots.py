@@ -45,7 +45,7 @@ def _union(
     section: str, identity: tuple[str, ...], before: Mapping[str, Any], after: Mapping[str, Any]
 ) -> list[dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
-    for one in (*before.get(section, ()), *after.get(section, ())):
+    for one in (*_objects(before, section), *_objects(after, section)):
         known = found.setdefault(repr([one.get(name) for name in identity]), one)
         if known != one:
             field = next(name for name in (*known, *one) if known.get(name) != one.get(name))
@@ -54,9 +54,20 @@ def _union(
     return list(found.values())
 
 
+def _objects(definitions: Mapping[str, Any], section: str) -> list[dict[str, Any]]:
+    """Return the objects of a section. Raise SnapshotError."""
+    objects = definitions.get(section, [])
+    if not isinstance(objects, list) or not all(isinstance(one, dict) for one in objects):
+        raise SnapshotError(f"the {section} of its definitions are no list of objects")
+    return objects
+
+
 def _limits(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
-    limits = dict(before.get("limits", {}))
-    for name, value in after.get("limits", {}).items():
+    given = [definitions.get("limits", {}) for definitions in (before, after)]
+    if not all(isinstance(one, dict) for one in given):
+        raise SnapshotError("the limits of its definitions are no object")
+    limits = dict(given[0])
+    for name, value in given[1].items():
         if limits.setdefault(name, value) != value:
             raise SnapshotError(f"the limit {name} is {limits[name]} and {value}")
     return limits

@@ -113,5 +113,12 @@ def test_a_folder_that_cannot_be_written_is_named(broker: RunningServer) -> None
     assert (code, sentence.startswith("snapshots/one.json cannot be written: ")) == (73, True), sentence
 
 
+def test_files_with_other_names_are_not_listed(broker: RunningServer) -> None:
+    call("save", "one")
+    for name in (".hidden.json", "a b.json", "notes.txt"):
+        Path("snapshots", name).write_text("{", "utf-8")
+    assert call("list").output == "one: vhost '/', queues=0 messages=0\n"
+
+
 def test_no_snapshots_are_an_empty_list(broker: RunningServer) -> None:
     assert (call("list").output, json.loads(call("list", "--json").output)) == ("", [])

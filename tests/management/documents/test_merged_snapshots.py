@@ -76,8 +76,11 @@ def test_a_merged_snapshot_can_be_restored() -> None:
             snapshot(streams=[stream("Yg==")]),
             "stream 's' has messages in two snapshots",
         ),
+        (snapshot(), snapshot(policies=[5]), "the policies of its definitions are no list of objects"),
+        (snapshot(bindings={}), snapshot(), "the bindings of its definitions are no list of objects"),
+        (snapshot(limits=[]), snapshot(), "the limits of its definitions are no object"),
     ],
-    ids=["queue", "limit", "stream"],
+    ids=["queue", "limit", "stream", "policies", "bindings", "limits"],
 )
 def test_snapshots_that_disagree_are_refused(first: Snapshot, second: Snapshot, reason: str) -> None:
     with pytest.raises(SnapshotError, match=reason):
