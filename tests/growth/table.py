@@ -89,9 +89,15 @@ def faults(row: Row) -> list[str]:
 
 
 def still_grows(row: Row) -> bool:
-    """Return whether a known row grows. It may be near the limit, and must not come and go."""
+    """Return whether a known row grows. It may be near the limit, and must not come and go.
+
+    With n things, a turn may be as long as with 4n: its portions end elsewhere. So the last two measures decide, too.
+    """
+    unevenness = (row.unevenness or row.n) // 4
     with small_scale():
-        return bool(judged(row._replace(unevenness=(row.unevenness or row.n) // 4), *measure(row)))
+        once, twice, four_times = measure(row)
+    is_longer = row.bounds_turns and four_times.longest - twice.longest > unevenness
+    return is_longer or bool(judged(row._replace(unevenness=unevenness), once, twice, four_times))
 
 
 def measure(row: Row) -> tuple[Measured, Measured, Measured]:
