@@ -35,36 +35,35 @@ def in_a_folder(command: Callable[..., None]) -> Callable[..., None]:
     return click.option("--folder", type=Path, default=FOLDER, show_default=True, help=help_)(command)
 
 
+def of_a_vhost(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the name of a snapshot, and the options that select the vhost and the folder."""
+    command = click.option("--vhost", default="/", show_default=True, help="The vhost.")(in_a_folder(command))
+    return of_a_running_broker(click.argument("name")(command))
+
+
 @snapshot.command()
-@of_a_running_broker
-@click.argument("name")
-@click.option("--vhost", default="/", show_default=True, help="The vhost.")
-@in_a_folder
+@of_a_vhost
 @click.option("--force", is_flag=True, help="Replace a snapshot of this name.")
 def save(node: str, url: str, name: str, vhost: str, folder: Path, force: bool) -> None:
     """Save the state of a vhost as NAME."""
-    path = _path(folder, name)
-    if path.exists() and not force:
-        raise CommandError(f"there is a snapshot '{name}' in {folder} already; --force replaces it", EX_CANTCREAT)
-    saved = read_snapshot(ask(node, url, "GET", f"/_broker/snapshot/{quote(vhost, safe='')}"))
+    path = _new_path(folder, name, force)
+    try:
+        saved = read_snapshot(ask(node, url, "GET", _target(vhost)))
+    except SnapshotError as error:
+        raise CommandError(f"the answer of the broker: {error}", EX_DATAERR) from None
     _write(path, saved)
     click.echo(_line(name, saved))
 
 
 @snapshot.command("load")
-@of_a_running_broker
-@click.argument("name")
-@click.option("--vhost", default="/", show_default=True, help="The vhost.")
-@in_a_folder
+@of_a_vhost
 @click.option("--clear", is_flag=True, help="Empty the vhost first; otherwise it must be empty.")
 def load_(node: str, url: str, name: str, vhost: str, folder: Path, clear: bool) -> None:
     """Restore the snapshot NAME to a vhost."""
     saved = _read(folder, name)
     query = {"clear": "true"} if clear else {}
     try:
-        ask(
-            node, url, "PUT", f"/_broker/snapshot/{quote(vhost, safe='')}", body=msgspec.to_builtins(saved), query=query
-        )
+        ask(node, url, "PUT", _target(vhost), body=msgspec.to_builtins(saved), query=query)
     except CommandError as error:
         # The option has another form over HTTP.
         raise CommandError(str(error).replace("clear=true", "--clear"), error.exit_code) from None
@@ -93,9 +92,7 @@ def list_(folder: Path, is_json: bool) -> None:
 @click.option("--force", is_flag=True, help="Replace a snapshot of this name.")
 def merge(names: tuple[str, ...], into: str, folder: Path, force: bool) -> None:
     """Make one snapshot of those with these NAMES: all objects, and the messages one after another."""
-    path = _path(folder, into)
-    if path.exists() and not force:
-        raise CommandError(f"there is a snapshot '{into}' in {folder} already; --force replaces it", EX_CANTCREAT)
+    path = _new_path(folder, into, force)
     snapshots = [_read(folder, name) for name in names]
     try:
         saved = merged(snapshots)
@@ -103,6 +100,18 @@ def merge(names: tuple[str, ...], into: str, folder: Path, force: bool) -> None:
         raise CommandError(f"{', '.join(names)} cannot be merged: {error}", EX_DATAERR) from None
     _write(path, saved)
     click.echo(_line(into, saved))
+
+
+def _target(vhost: str) -> str:
+    return f"/_broker/snapshot/{quote(vhost, safe='')}"
+
+
+def _new_path(folder: Path, name: str, force: bool) -> Path:
+    """Return the file of a new snapshot. Raise CommandError for one that exists, unless it is to be replaced."""
+    path = _path(folder, name)
+    if path.exists() and not force:
+        raise CommandError(f"there is a snapshot '{name}' in {folder} already; --force replaces it", EX_CANTCREAT)
+    return path
 
 
 def _path(folder: Path, name: str) -> Path:

@@ -10,6 +10,7 @@ from click.testing import CliRunner, Result
 
 from amqp_broker.cli.own.command_error import CommandError
 from amqp_broker.cli.own.snapshot import snapshot
+from tests.cli.canned import canned
 from tests.running import RunningServer
 
 
@@ -105,6 +106,14 @@ def test_a_file_that_is_no_snapshot_is_refused_with_a_reason(
     found, sentence = refusal("load", "x", "--clear")
     assert (found, reason in sentence) == (code, True), sentence
     assert bodies(broker) == [b"1"]
+
+
+def test_an_answer_that_is_no_snapshot_is_refused(tmp_path: Path) -> None:
+    with canned({"GET /_broker/snapshot/%2F": {"format": 1}}) as api:
+        url = f"http://guest:guest@127.0.0.1:{api.place.port}"
+        code, sentence = refusal("save", "x", "--url", url, "--folder", str(tmp_path))
+    assert (code, sentence.startswith("the answer of the broker: this is not a snapshot")) == (65, True), sentence
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_folder_that_cannot_be_written_is_named(broker: RunningServer) -> None:
