@@ -30,7 +30,7 @@ OF_THIRD = $(if $(THIRD),--third $(THIRD))
 COMPILED := .cache/compiled
 PYTEST = $(PY) -m pytest --numprocesses $(WORKERS) --dist loadscope $(if $(SEED),--shuffle $(SEED))
 
-.PHONY: help install run test-core compiled test-compiled test verify system tools clients check linters coverage record bench compat fuzz mutants torture soak release clean
+.PHONY: help install run test-core compiled test-compiled test verify system tools clients check coverage record bench compat fuzz mutants torture soak release clean
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -44,6 +44,9 @@ $(VENV)/.run: pyproject.toml constraints.txt | $(VENV)/bin/python
 	$(PY) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .
 	@touch $@
 
+# pip builds a wheel of 450 MB from pyspark's sources, unpacks it, and removes it: compressing it would take a quarter of
+# a minute.
+$(VENV)/.dev: export DIST_EXTRA_CONFIG = $(CURDIR)/.ci/stored_wheels.cfg
 $(VENV)/.dev: pyproject.toml constraints.txt | $(VENV)/bin/python
 	$(PY) -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt -e '.[dev]'
 	@touch $@ $(VENV)/.run
@@ -70,9 +73,12 @@ $(COMPILED)/.built: setup.py pyproject.toml $(shell find amqp_broker -name '*.py
 
 test-compiled: WORKERS = 2
 test-compiled: export AMQP_BROKER_OPTIMIZATION ?= 1
-test-compiled: $(COMPILED)/.built ## Run the tests of the core, the simulation, the HTTP API and the server with the compiled modules
-	AMQP_BROKER_COMPILED=1 HYPOTHESIS_PROFILE=quick $(PYTEST) -o pythonpath="$(COMPILED) ." \
-		-m "not verify and not interpreted" -rs $(CORE) tests/simulation tests/management tests/server $(ARGS)
+test-compiled: export AMQP_BROKER_COMPILED = 1
+test-compiled: export HYPOTHESIS_PROFILE = quick
+test-compiled: WITH_COMPILED = $(PYTEST) -o pythonpath="$(COMPILED) ." -m "not verify and not interpreted" -rs
+test-compiled: $(COMPILED)/.built ## Run the tests of the core, the simulation, the server and the HTTP API with the compiled modules
+	$(WITH_COMPILED) $(CORE) tests/simulation tests/server $(ARGS)
+	$(WITH_COMPILED) tests/management $(OF_THIRD) $(ARGS)
 
 test: tools ## Run the tests that need neither root nor RabbitMQ (WORKERS=0: one process; SEED=1: random order; REST=1: without the core)
 	HYPOTHESIS_PROFILE=quick $(PYTEST) -m "not verify" -rs --ignore=tests/tidy $(if $(REST),$(CORE:%=--ignore=%)) $(ARGS)
@@ -108,17 +114,13 @@ record: $(VENV)/.dev ## Record the answers of live RabbitMQs (ORACLE=4.3 SUITE=w
 	@.ci/tools system
 	$(PY) -m compat.oracle record $(SUITE) --oracle $(or $(ORACLE),all) $(ARGS)
 
-check: linters $(VENV)/.dev ## Lint, types and the conventions of tests/tidy
+check: $(VENV)/.dev ## Lint, types and the conventions of tests/tidy
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
 	$(VENV)/bin/mypy --platform darwin --cache-dir .mypy_cache/darwin $(SHIPPED)
 	$(VENV)/bin/mypy --platform win32 --cache-dir .mypy_cache/win32 $(SHIPPED)
-	$(PY) -m pytest tests/tidy
-
-# A target of its own: with -j, one of them is built while pip installs the rest.
-linters: | $(VENV)/bin/python
-	@.ci/tools lint
+	$(PY) -m pytest -m "not verify" tests/tidy
 
 # The library that draws the chart of `make bench`.
 $(VENV)/.bench: pyproject.toml constraints.txt | $(VENV)/.dev

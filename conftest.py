@@ -54,7 +54,9 @@ VERIFY = (
     "tests/pyspark_amqp/test_shipping_yarn.py",
     "tests/pyspark_amqp/test_data_source.py::test_a_spark_killed_between_batches_resumes",
     # Minutes of one processor.
+    "compat/duel/test_duel.py::test_a_planted_bug_is_found_and_shown_by_a_small_scenario",
     "compat/management_admin/test_any_request.py",
+    "tests/docs/test_pages.py::test_examples_of_a_page_work[conformance]",
     "tests/simulation/test_planted_bugs.py",
     "tests/store/test_pages.py::test_no_damage_ends_the_process",
     "tests/torture/test_failing_disk.py",
@@ -76,8 +78,6 @@ MANY_MESSAGES = (
 # Files with tests that take long. A third of `make verify`, as in CI, runs a ninth of these tests, each on one of nine
 # days.
 NINTH = (
-    "compat/applications/dapr/",
-    "compat/applications/go_cdk/",
     "compat/applications/test_applications.py::test_an_application_works_here_as_at_rabbitmq[camel]",
     "compat/applications/test_applications.py::test_an_application_works_here_as_at_rabbitmq[flink]",
     "compat/applications/test_applications.py::test_an_application_works_here_as_at_rabbitmq[spring-cloud-stream]",
@@ -88,6 +88,7 @@ NINTH = (
     "tests/docs/test_examples.py",
     "tests/docs/test_pages.py",
     "tests/fuzzing/test_guided.py",
+    "tests/management/http/test_connection_aborted.py",
     "tests/package/",
     "tests/page/test_accessibility.py",
     "tests/page/test_scripts.py",
@@ -97,8 +98,15 @@ NINTH = (
     "tests/store/test_checkpoint.py",
     "tests/torture/test_power_cuts.py",
 )
-# Tests that a third of `make verify`, as in CI, leaves out: Kubernetes is built from its sources for four minutes.
-WHOLE_ONLY = ("tests/pyspark_amqp/test_shipping_kubernetes.py",)
+# Tests that a third of `make verify`, as in CI, leaves out, since each takes minutes of both processors: AiiDA, and an
+# image, Kubernetes and the suites of Go, which are built from their sources.
+WHOLE_ONLY = (
+    "compat/applications/dapr/",
+    "compat/applications/go_cdk/",
+    "compat/applications/test_applications.py::test_an_application_works_here_as_at_rabbitmq[aiida]",
+    "tests/container/test_dockerfile.py",
+    "tests/pyspark_amqp/test_shipping_kubernetes.py",
+)
 # A folder that a third does not even collect: Ansible plays for minutes.
 WHOLE_ONLY_FOLDER = "compat/ansible"
 # The one test of Spark that `make test` has.

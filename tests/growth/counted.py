@@ -25,13 +25,15 @@ class Turn(NamedTuple):
 class LineCounter:
     """Counts the lines of what `run` calls, as one turn of `turns` per call."""
 
-    def __init__(self, *, counts_octets: bool = False, counts_places: bool = False) -> None:
+    def __init__(self, *, counts_lines: bool = True, counts_octets: bool = False, counts_places: bool = False) -> None:
         self.lines = 0
         # Lines by file and number, of the longest turn so far; and of the current one.
         self.places_of_longest: Counter[tuple[str, int]] = Counter()
         self._places: Counter[tuple[str, int]] | None = Counter() if counts_places else None
         self.turns: list[Turn] = []
         self.is_running = False
+        # Tracing has octets of its own.
+        self._counts_lines = counts_lines and not counts_octets
         self._counts_octets = counts_octets
 
     def run(self, function: Callable[..., Any], *arguments: Any) -> Any:
@@ -43,7 +45,7 @@ class LineCounter:
             tracemalloc.start()
             octets_before = tracemalloc.get_traced_memory()[0]
         self.is_running = True
-        if not self._counts_octets:
+        if self._counts_lines:
             sys.settrace(self._trace)
         try:
             return function(*arguments)

@@ -103,7 +103,7 @@ def still_grows(row: Row) -> bool:
 
 def measure(row: Row) -> tuple[Measured, Measured, Measured]:
     """The work of a row with n, 2n and 4n things, when what is made only once is there."""
-    measured(row, row.n)
+    played(row, row.n, counts_lines=False)
     return measured(row, row.n), measured(row, row.n * 2), measured(row, row.n * 4)
 
 

@@ -20,13 +20,14 @@ from amqp_broker.management.api_sections import all_endpoints
 from amqp_broker.management.documents.values import UNDEFINED
 from amqp_broker.management.http.request import Request
 from amqp_broker.management.metrics import exposition
-from amqp_broker.settings.profiles import PROFILES
+from amqp_broker.settings.profiles import DEFAULT, PROFILES
 from tests.management.asking import Desk
 from tests.memory_journal import MemoryJournal
 from tests.peer import Peer
 from tests.properties.generators import VALUES
 from tests.restarting import restarted
 
+OLDER = [pytest.param(profile, marks=pytest.mark.verify) for profile in PROFILES if profile not in (DEFAULT, "4.3")]
 # The arguments of queues, with a valid value of those that are texts.
 QUEUE_ARGUMENTS: dict[str, str] = {
     "x-expires": "",
@@ -268,7 +269,7 @@ def work_with(desk: Desk) -> None:
     assert not peer.is_dropped
 
 
-@pytest.mark.parametrize("profile", PROFILES)
+@pytest.mark.parametrize("profile", [DEFAULT, "4.3", *OLDER])
 def test_arguments_that_are_taken_are_listed_exported_and_restored(profile: str) -> None:
     desk = durable_desk(profile)
     given_values = {argument: values(text) for argument, text in QUEUE_ARGUMENTS.items()}

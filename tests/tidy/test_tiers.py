@@ -5,6 +5,7 @@ Otherwise a renamed file would silently move its tests from `make verify` to `ma
 
 from __future__ import annotations
 
+import re
 import runpy
 import subprocess
 import sys
@@ -35,16 +36,29 @@ def test_a_named_folder_or_file_has_tests(prefix: str) -> None:
     assert place.is_file() or any(place.rglob("test_*.py"))
 
 
-def collected(*options: str) -> list[str]:
-    command = [sys.executable, "-m", "pytest", "--collect-only", "tests/matrix", *options]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, encoding="utf-8", check=True)
-    return [line for line in done.stdout.splitlines() if "::" in line]
+class Named:
+    """Takes the place of a test without marks."""
+
+    def __init__(self, nodeid: str) -> None:
+        self.nodeid = nodeid
+
+    def get_closest_marker(self, name: str) -> None:
+        pass
 
 
 def test_each_test_is_in_one_third() -> None:
-    thirds = [collected("--third", str(number)) for number in range(3)]
-    assert sorted(test for third in thirds for test in third) == sorted(collected())
+    items = [Named(f"tests/test_x.py::{number}") for number in range(100)]
+    thirds = [CONFTEST["of_third"](items, third) for third in range(3)]
+    assert sorted((item for third in thirds for item in third), key=items.index) == items
     assert max(map(len, thirds)) - min(map(len, thirds)) <= 1
+
+
+def test_the_option_leaves_two_of_three_out() -> None:
+    command = [sys.executable, "-m", "pytest", "--collect-only", "tests/matrix/test_rows.py", "--third", "0"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, encoding="utf-8", check=True)
+    found = re.search(r"^(\d+)/(\d+) tests collected", done.stdout, re.MULTILINE)
+    assert found
+    assert int(found[1]) == pytest.approx(int(found[2]) / 3, abs=1)
 
 
 class Marked:
@@ -83,13 +97,6 @@ def test_a_long_test_runs_on_one_of_nine_days(number: int, monkeypatch: pytest.M
 
 
 def test_long_tests_are_numbered_among_themselves() -> None:
-    class Named:
-        def __init__(self, nodeid: str) -> None:
-            self.nodeid = nodeid
-
-        def get_closest_marker(self, name: str) -> None:
-            pass
-
     long = CONFTEST["NINTH"][0]
     items = [Named(long if number % 2 else "tests/other.py") for number in range(36)]
     chosen = [CONFTEST["of_third"](items, third) for third in range(3)]
