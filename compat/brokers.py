@@ -150,8 +150,12 @@ class BrokerProcess(ABC):
         finally:
             self.kill()
 
+    def write_metadata(self) -> None:  # noqa: B027
+        """Write what was declared to the disk, if the broker does this later than its answer says."""
+
     def restart(self) -> None:
-        """Kill the broker and start it again on the same port."""
+        """Kill the broker and start it again on the same port, with what was declared."""
+        self.write_metadata()
         self.kill()
         self.start()
 

@@ -27,8 +27,12 @@ class Application(Row):
 
     # The queue of its jobs.
     queue: str = "jobs"
-    # Patterns of the lines in which it says why it cannot work.
-    refusals: tuple[str, ...] = ()
+    # The version of RabbitMQ that it is compared with.
+    oracle: str = "4.3"
+    # False if the text of a job is not in its message.
+    sends_texts: bool = True
+    # A pattern of the text in which it says why it cannot work. By default, the broker's reply text.
+    refusal: str = r"(ACCESS_REFUSED|NOT_ALLOWED|PRECONDITION_FAILED) - [^()\n]+"
 
 
 def applications() -> list[Client]:

@@ -62,11 +62,13 @@ class Program:
         """Wait for a line that begins with this text. Raise AssertionError with the output if none comes."""
         self.wait_until_seen(rf"^{re.escape(text)}", timeout_s)
 
-    def wait_until_seen(self, pattern: str, timeout_s: float = START_S) -> None:
-        """Wait until a line matches. Raise AssertionError with the output if none does."""
+    def wait_until_seen(self, pattern: str, timeout_s: float = START_S) -> str:
+        """Wait until a line matches, and return the match. Raise AssertionError with the output if none does."""
         sought = re.compile(pattern, re.MULTILINE)
         wait_until(lambda: sought.search(self.output) is not None or self.has_ended, timeout_s)
-        assert sought.search(self.output), self.output[-4000:]
+        found = sought.search(self.output)
+        assert found, self.output[-4000:]
+        return found[0]
 
     def end(self, timeout_s: float) -> int:
         """Wait for its end, and return its exit code. Raise AssertionError with the output if it goes on."""

@@ -26,8 +26,8 @@ def test_an_application_works_here_as_at_rabbitmq(client: Client, tmp_path: Path
         folder = built(client)
     except InstallError as error:
         pytest.skip(str(error))
-    own = AmqpBroker(tmp_path / "own", profile="4.3")
-    oracle = RabbitMQ(tmp_path / "rabbitmq", oracle=ORACLES["4.3"])
+    own = AmqpBroker(tmp_path / "own", profile=application.oracle)
+    oracle = RabbitMQ(tmp_path / "rabbitmq", oracle=ORACLES[application.oracle])
     with own.running(), oracle.running(), ThreadPoolExecutor(2) as players:
         stages = [Stage(application, folder, broker, broker.folder) for broker in (own, oracle)]
         here, there = players.map(play, stages)

@@ -1,15 +1,9 @@
-from collections.abc import Sequence
-
+from compat.matrix.java import CLASSES, INSTALL, JAVA, PROGRAMS
 from compat.matrix.rows import Row
 
-INSTALL = (("mvn", "--quiet", "--batch-mode", "process-classes"),)
-PROGRAMS = (("mvn", "maven"), ("javac", "openjdk-17-jdk-headless"))
 
-
-def command(main: str, *options: str) -> Sequence[str]:
-    # A client of a test needs no large heap and soon ends, and its machine has other work.
-    frugal = ("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
-    return ("java", *frugal, *options, "-cp", "target/classes:target/lib/*", f"matrix.{main}")
+def command(main: str, *options: str) -> tuple[str, ...]:
+    return (*JAVA, *options, *CLASSES, f"matrix.{main}")
 
 
 ROWS = (

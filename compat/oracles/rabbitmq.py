@@ -145,13 +145,13 @@ class RabbitMQ(BrokerProcess):
         self.log_path.unlink(missing_ok=True)
         return super().start(timeout_s)
 
-    def restart(self) -> None:
-        """Kill the broker after it has written all metadata, and start it again on the same port.
+    def write_metadata(self) -> None:
+        """Write what was declared to the disk.
 
-        A queue that was declared in the last seconds would be gone otherwise, or have no leader, on a busy machine.
+        If the broker is killed, a queue that was declared in the last seconds would be gone otherwise, or have no
+        leader, on a busy machine.
         """
         self.run("rabbitmqctl", "eval", WRITE_METADATA).check_returncode()
-        super().restart()
 
     def _signal(self, number: signal.Signals) -> None:
         super()._signal(number)

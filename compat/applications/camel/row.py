@@ -1,15 +1,11 @@
 from compat.applications.application import Application
+from compat.matrix.java import CLASSES, INSTALL, JAVA, PROGRAMS
 
 APPLICATION = Application(
     name="camel",
     language="Java",
     version="4.17.0",
-    command=(
-        # A program of a test needs no large heap and soon ends, and its machine has other work.
-        *("java", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"),
-        *("-cp", "target/classes:target/lib/*", "jobs.Jobs"),
-    ),
-    install=(("mvn", "--quiet", "--batch-mode", "process-classes"),),
-    programs=(("mvn", "maven"), ("javac", "openjdk-17-jdk-headless")),
-    refusals=(r"(ACCESS_REFUSED|NOT_ALLOWED|PRECONDITION_FAILED) - [^()\n]+",),
+    command=(*JAVA, *CLASSES, "jobs.Jobs"),
+    install=INSTALL,
+    programs=PROGRAMS,
 )

@@ -8,5 +8,5 @@ APPLICATION = Application(
     language="Python",
     version=metadata.version("celery"),
     command=(sys.executable, "jobs.py"),
-    refusals=(r"\(\d{3}\) [A-Z_]+ - .*",),
+    refusal=r"\(\d{3}\) [A-Z_]+ - .*",
 )

@@ -15,5 +15,5 @@ APPLICATION = Application(
         (*PIP, "install", "--quiet", "-r", "requirements.txt"),
     ),
     # That of a vhost comes without its reason.
-    refusals=(r"[A-Z]+_[A-Z]+ - .*|one of \['Connection.OpenOk'\]\", <Connection.Close",),
+    refusal=r"[A-Z]+_[A-Z]+ - .*|one of \['Connection.OpenOk'\]\", <Connection.Close",
 )

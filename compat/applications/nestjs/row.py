@@ -10,5 +10,5 @@ APPLICATION = Application(
         ("npm", "run", "build"),
     ),
     programs=(("node", "nodejs"), ("npm", "npm")),
-    refusals=(r"Error: .*",),
+    refusal=r"Error: .*",
 )

@@ -15,5 +15,5 @@ APPLICATION = Application(
         ("/usr/share/php/Symfony/Component/Yaml/autoload.php", "php-symfony-yaml"),
         ("php-amqp", "php-amqp"),
     ),
-    refusals=(r'\d{3}, message: [A-Z_]+ - [^"\n]*[^"\s]',),
+    refusal=r'\d{3}, message: [A-Z_]+ - [^"\n]*[^"\s]',
 )
