@@ -21,7 +21,7 @@ from pika import spec
 
 from pyspark_amqp.address import Address, Host
 from pyspark_amqp.delivery_run import Run
-from pyspark_amqp.errors import BrokerError, ConnectionLost, OptionError
+from pyspark_amqp.errors import BrokerError, ConnectionLost, OptionError, UnknownHost
 from pyspark_amqp.frame_parser import HEARTBEAT_FRAME, Frames
 
 READ_BYTES: Final = 256 * 1024
@@ -42,6 +42,8 @@ PROPERTIES: Final = {
 CHANNEL_MAX: Final = 2047
 # The broker is stopping, or has an error that may pass, such as a vhost that is still starting.
 CONNECTION_FORCED, INTERNAL_ERROR = 320, 541
+# Hosts that this process has reached. If the name of one is unknown later, the host may be starting again.
+_reached: Final[set[str]] = set()
 # Parts of RabbitMQ's texts for a queue that exists, but whose node or process is down.
 DOWN: Final = ("down or inaccessible", "stopped by supervisor")
 
@@ -50,7 +52,8 @@ class Connection:
     """A connection that is open from construction to `close`, with one channel at a time.
 
     The first of the address's hosts that answers is used. Raise OptionError for a refused login or a host without AMQP,
-    ConnectionLost if no host can be reached, and ConnectionLost or BrokerError later.
+    ConnectionLost if no host can be reached, UnknownHost if none has a known name, and ConnectionLost or BrokerError
+    later.
     """
 
     def __init__(self, address: Address, heartbeat_s: int = 0) -> None:
@@ -75,32 +78,38 @@ class Connection:
     # Open
 
     def _open(self, heartbeat_s: int) -> None:
-        failures = []
+        failures: list[ConnectionLost] = []
         for host in self.address.hosts:
             self.host = host
             self.frames = Frames()
             try:
                 self._socket = self._connect(host)
             except ConnectionLost as lost:
-                failures.append(str(lost))
+                failures.append(lost)
                 continue
+            _reached.add(host.name)
             self._selector = selectors.DefaultSelector()
             self._selector.register(self._socket, selectors.EVENT_READ)
             try:
                 return self._log_in(heartbeat_s)
             except ConnectionLost as lost:
-                failures.append(str(lost))
+                failures.append(lost)
                 self.drop()
             except BaseException:
                 self.drop()
                 raise
-        raise ConnectionLost("; ".join(failures))
+        kind = UnknownHost if all(isinstance(failure, UnknownHost) for failure in failures) else ConnectionLost
+        raise kind("; ".join(map(str, failures)))
 
     def _connect(self, host: Host) -> socket.socket:
         address = self.address
         try:
             plain = socket.create_connection(host, timeout=address.connect_timeout_s)
+        except UnicodeError as error:
+            raise OptionError(address.option, f"'{host.name}' is no name of a host: {error}") from None
         except OSError as error:
+            if isinstance(error, socket.gaierror) and error.errno == socket.EAI_NONAME and host.name not in _reached:
+                raise UnknownHost(f"cannot connect to {host}: {error}") from None
             raise ConnectionLost(f"cannot connect to {host}: {error}") from None
         try:
             plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

@@ -13,11 +13,14 @@ from pyspark.sql.types import StructType
 from pyspark_amqp.content_header import (
     HEADERS,
     NAMES,
+    NESTING_MAX,
     OFFSET_ENTRY,
     OFFSET_HEADER,
     TIMESTAMP,
     VALUE_AT,
+    Binary,
     Malformed,
+    Nested,
     as_text,
     decode,
     decode_table,
@@ -50,7 +53,8 @@ PROPERTIES: Final = (
     ("reply_to", "string"),
     ("expiration", "string"),
     ("message_id", "string"),
-    ("timestamp", "timestamp"),
+    # Whatever `spark.sql.timestampType` says.
+    ("timestamp", "timestamp_ltz"),
     ("type", "string"),
     ("user_id", "string"),
     ("app_id", "string"),
@@ -60,6 +64,7 @@ PROBLEM: Final = (("error", "string"),)
 # The types that each column may have.
 COLUMNS: Final[dict[str, tuple[str, ...]]] = {
     **{name: (kind,) for name, kind in ENVELOPE + PROPERTIES + PROBLEM},
+    "timestamp": ("timestamp", "timestamp_ntz"),
     "headers": (TEXT_HEADERS, TYPED_HEADERS),
 }
 
@@ -235,7 +240,9 @@ def _as_texts(decoded: dict[str, Any]) -> tuple[list[tuple[str, Any]], str | Non
         if type(value) is str:
             headers.append((name, value))
             continue
-        if isinstance(value, bytes):
+        if isinstance(value, Nested):
+            problem = f"header {name} has more than {NESTING_MAX} levels of tables"
+        elif isinstance(value, bytes) and not isinstance(value, Binary):
             problem = f"header {name} is not UTF-8"
         headers.append((name, as_text(value)))
     return headers, problem

@@ -12,7 +12,7 @@ from pyspark.sql.types import StructType
 from pyspark_amqp.amqp_connection import Connection
 from pyspark_amqp.arrow_rows import Rows
 from pyspark_amqp.delivery_run import between
-from pyspark_amqp.errors import OptionError
+from pyspark_amqp.errors import BrokerError, OptionError
 from pyspark_amqp.format_options import PREFETCH_MAX, SourceOptions
 from pyspark_amqp.offsets import Offsets, Range, split
 from pyspark_amqp.reconnecting import persist
@@ -89,7 +89,10 @@ class QueueBrowse(Shipped, DataSourceReader):
             return int(connection.check_no_stream(self.options.queues[0]).message_count)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Yield the rows; none before all have arrived, so that a lost connection begins anew."""
+        """Yield the rows; none before all have arrived, so that a lost connection begins anew.
+
+        Raise BrokerError if the queue delivers to another consumer only.
+        """
         assert isinstance(partition, BrowsePartition)
         yield from persist(self.options.address, lambda: list(self._browse(partition.count)))
 
@@ -107,5 +110,10 @@ class QueueBrowse(Shipped, DataSourceReader):
                     left -= run.count
                 if rows.is_full:
                     yield rows.take()
+            if left and (ready := connection.check_queue(queue).message_count):
+                raise BrokerError(
+                    f"queue '{queue}' has {ready} ready messages that it did not deliver within pollTimeoutMs"
+                    f" ({self.options.poll_timeout_ms} ms): it may have another single active consumer"
+                )
         if rows.count:
             yield rows.take()

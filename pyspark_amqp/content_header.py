@@ -65,16 +65,30 @@ class Malformed(ValueError):
     """The octets are not valid properties or not a valid table."""
 
 
-def decode_table(octets: bytes, start: int = 0, depth: int = 0) -> tuple[dict[str, Any], int]:
-    """Return a field table, which starts with its length, and its end; invalid UTF-8 remains octets.
+class TooDeep(Malformed):
+    """The octets are tables or arrays in more than NESTING_MAX others."""
 
-    Raise Malformed.
+
+class Binary(bytes):
+    """A value of AMQP's type for octets."""
+
+
+class Nested(bytes):
+    """The octets of a table or an array with too many others inside."""
+
+
+def decode_table(octets: bytes, start: int = 0, depth: int = 0) -> tuple[dict[str, Any], int]:
+    """Return a field table, which starts with its length, and its end.
+
+    Invalid UTF-8 remains `bytes`, and an entry that is nested too deep is `Nested`. Raise Malformed.
     """
     try:
         (size,) = _U32.unpack_from(octets, start)
         at, end = start + 4, start + 4 + size
-        if end > len(octets) or depth > NESTING_MAX:
-            raise Malformed("a table that is too long or too deep")
+        if end > len(octets):
+            raise Malformed("a table that is too long")
+        if depth > NESTING_MAX:
+            raise TooDeep
         table: dict[str, Any] = {}
         while at < end:
             length = octets[at]
@@ -90,7 +104,13 @@ def decode_table(octets: bytes, start: int = 0, depth: int = 0) -> tuple[dict[st
                         continue
                     except UnicodeDecodeError:
                         pass
-            table[name], at = _decode_value(octets, at, depth)
+            try:
+                table[name], at = _decode_value(octets, at, depth)
+            except TooDeep:
+                if depth:
+                    raise
+                last = at + 5 + _U32.unpack_from(octets, at + 1)[0]
+                table[name], at = Nested(octets[at:last]), last
         if at != end:
             raise Malformed("a table whose length is wrong")
     except (StructError, IndexError):
@@ -113,16 +133,20 @@ def _decode_value(octets: bytes, at: int, depth: int) -> tuple[Any, int]:
         return decode_table(octets, at, depth + 1)
     (size,) = _U32.unpack_from(octets, at)
     at, end = at + 4, at + 4 + size
-    if end > len(octets) or depth > NESTING_MAX:
-        raise Malformed("a value that is too long or too deep")
-    if kind in b"Sx":
+    if end > len(octets):
+        raise Malformed("a value that is too long")
+    if kind == ord("x"):
+        return Binary(octets[at:end]), end
+    if kind == STRING:
         value = octets[at:end]
         try:
-            return (value.decode() if kind == STRING else value), end
+            return value.decode(), end
         except UnicodeDecodeError:
             return value, end
     if kind != ord("A"):
         raise Malformed(f"a value of the unknown type {kind:#04x}")
+    if depth > NESTING_MAX:
+        raise TooDeep
     values = []
     while at < end:
         value, at = _decode_value(octets, at, depth + 1)

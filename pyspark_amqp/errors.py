@@ -22,5 +22,9 @@ class ConnectionLost(BrokerError):
     """The socket was closed, or the broker fell silent: a retry may succeed."""
 
 
+class UnknownHost(ConnectionLost):
+    """No host of the address has a known name, and this process has reached none of them before."""
+
+
 class DataLoss(RuntimeError):
     """Messages of the query are gone, and `failOnDataLoss` is true."""

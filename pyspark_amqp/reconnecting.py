@@ -9,8 +9,10 @@ import time
 from collections.abc import Callable
 from typing import Final, TypeVar
 
+from pyspark import TaskContext
+
 from pyspark_amqp.address import Address
-from pyspark_amqp.errors import ConnectionLost
+from pyspark_amqp.errors import ConnectionLost, OptionError, UnknownHost
 
 T = TypeVar("T")
 
@@ -33,7 +35,13 @@ class Attempts:
         self._deadline: float | None = None
 
     def failed(self, lost: ConnectionLost) -> None:
-        """Wait before the next attempt, each time for longer. Raise ConnectionLost if the time is over."""
+        """Wait before the next attempt, each time for longer.
+
+        Raise ConnectionLost if the time is over, and OptionError if the name of the host is wrong.
+        """
+        # When tasks run, the query has been planned, so the names were right.
+        if isinstance(lost, UnknownHost) and TaskContext.get() is None:
+            raise OptionError(self.address.option, str(lost)) from None
         if os.getppid() != self._parent:
             raise ConnectionLost(f"{lost} (Spark has ended)", lost.code) from None
         now = time.monotonic()

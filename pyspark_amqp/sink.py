@@ -46,7 +46,7 @@ KINDS: Final = {
     **dict.fromkeys(TEXTS, ("string",)),
     "delivery_mode": ("int", "smallint", "tinyint", "bigint"),
     "priority": ("int", "smallint", "tinyint", "bigint"),
-    "timestamp": ("timestamp",),
+    "timestamp": ("timestamp", "timestamp_ntz"),
     "headers": (TEXT_HEADERS, TYPED_HEADERS),
 }
 # Columns that a read has, but that a message does not take along.

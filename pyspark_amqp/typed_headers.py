@@ -19,10 +19,10 @@ from typing import Any, Final, NamedTuple
 from pyspark_amqp.content_header import Malformed, short_string
 
 KIND: Final = "map<string,struct<type:string,value:string>>"
-# JSON in JSON: with each level, the backslashes of the innermost text double.
+# JSON in JSON: with each level, the backslashes of the innermost text double. Deeper values stay encoded.
 NESTING_MAX: Final = 10
 
-# A type and its text, which for tables and arrays is JSON of such values.
+# A type and its text, which for tables and arrays is JSON of such values, and for `encoded` Base64 of an AMQP value.
 Value = Mapping[str, Any]
 
 
@@ -63,7 +63,7 @@ _FIXED_BY_OCTET: Final = {
     ord("L"): ("bigint", FIXED["bigint"].struct),
 }
 _SIZED: Final = {ord("S"): "string", ord("x"): "binary", ord("F"): "table", ord("A"): "array"}
-TYPES: Final = ("string", *FIXED, "decimal", "binary", "table", "array", "void")
+TYPES: Final = ("string", *FIXED, "decimal", "binary", "table", "array", "void", "encoded")
 _U32: Final = Struct(">I")
 _DECIMAL: Final = Struct(">Bi")
 
@@ -117,8 +117,10 @@ class _Reading:
             type_ = _SIZED[kind]
             start = at + 4
             end = start + _U32.unpack_from(octets, at)[0]
-            if end > limit or depth > NESTING_MAX:
-                raise Malformed("a value that is too long or too deep")
+            if end > limit:
+                raise Malformed("a value that is too long")
+            if type_ in ("table", "array") and depth >= NESTING_MAX:
+                return {"type": "encoded", "value": b64encode(octets[at - 1 : end]).decode()}, end
             text = self.sized(type_, start, end, depth, name)
         else:
             raise Malformed(f"a value of the unknown type {kind:#04x}")
@@ -173,11 +175,14 @@ def _written(value: Any, name: str, depth: int) -> bytes:
             return octet + struct.pack(parse(text))
         if type_ == "decimal":
             return b"D" + _decimal(Decimal(text))
+        if type_ == "encoded":
+            return _encoded(b64decode(text, validate=True))
         octet, octets = _sized(type_, text, name, depth)
     except InvalidHeader:
         raise
-    except (StructError, ArithmeticError, KeyError, ValueError, RecursionError):
-        raise InvalidHeader(f"header {name}: '{text}' is no {type_}") from None
+    except (StructError, ArithmeticError, LookupError, ValueError, RecursionError):
+        what = "encoded value" if type_ == "encoded" else type_
+        raise InvalidHeader(f"header {name}: '{text}' is no {what}") from None
     return octet + _U32.pack(len(octets)) + octets
 
 
@@ -191,6 +196,40 @@ def _decimal(number: Decimal) -> bytes:
         raise StructError("more than 32 bits")
     value *= 10 ** min(max(exponent, 0), 9)
     return _DECIMAL.pack(max(-exponent, 0), -value if sign else value)
+
+
+def _encoded(octets: bytes) -> bytes:
+    """Return the octets if they are one value. Raise StructError or IndexError."""
+    # Ends of the tables and arrays around a position, and which of them are tables.
+    around: list[tuple[int, bool]] = []
+    at = 0
+    while True:
+        if around and around[-1][1]:
+            at += 1 + octets[at]
+        kind = octets[at]
+        at += 1
+        if kind in _FIXED_BY_OCTET:
+            at += _FIXED_BY_OCTET[kind][1].size
+        elif kind == ord("D"):
+            at += _DECIMAL.size
+        elif kind in _SIZED:
+            (size,) = _U32.unpack_from(octets, at)
+            at += 4
+            if _SIZED[kind] in ("table", "array") and size:
+                around.append((at + size, _SIZED[kind] == "table"))
+                continue
+            at += size
+        elif kind != ord("V"):
+            raise StructError("an unknown type")
+        while around and at == around[-1][0]:
+            around.pop()
+        if around and at > around[-1][0]:
+            raise StructError("a length is wrong")
+        if not around:
+            break
+    if at != len(octets):
+        raise StructError("a length is wrong")
+    return octets
 
 
 def _sized(type_: str, text: str, name: str, depth: int) -> tuple[bytes, bytes]:

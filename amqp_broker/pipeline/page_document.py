@@ -11,6 +11,8 @@ from typing import Final
 
 # uPlot is that of the broker's page.
 PARENTS: Final = (Path(__file__).parent / "static", Path(__file__).parents[1] / "management/page/static/vendor")
+# It tells a report from other pages, which are not overwritten.
+GENERATOR: Final = '<meta name="generator" content="amqp-broker pipeline report">'
 NO_SCRIPTS: Final = "<noscript><p>Without JavaScript there are no plots; the tables are complete.</p></noscript>"
 
 
@@ -22,7 +24,7 @@ def document(title: str, body: str, scripts: Iterable[str], styles: Iterable[str
         f"script-src {' '.join(repr(hash_of(code)) for code in codes)}; base-uri 'none'; form-action 'none'"
     )
     parts = [
-        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>',
+        f'<!doctype html><html lang="en"><head><meta charset="utf-8">{GENERATOR}<title>{escape(title)}</title>',
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
         f"<style>{style}</style></head><body>",

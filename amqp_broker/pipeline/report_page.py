@@ -119,8 +119,8 @@ SHOWN: Final[dict[str, tuple[str, dict[str, str], str]]] = {
 }
 
 
-def page(tables: dict[str, DataFrame], title: str = "Report of a message trace") -> str:
-    """Return the page for the tables of a report (report_tables.TABLES)."""
+def page(tables: dict[str, DataFrame], title: str = "Report of a message trace", note: str = "") -> str:
+    """Return the page for the tables of a report (report_tables.TABLES), with a note on top."""
     summaries = [row.asDict() for row in tables["summary"].collect()]
     small = {name: _by_vhost(_limited(tables[name])) for name in SHOWN}
     opened = _by_vhost(tables["open"].groupBy("vhost").agg({"open": "sum", "oldest_age_s": "max"}))
@@ -130,10 +130,10 @@ def page(tables: dict[str, DataFrame], title: str = "Report of a message trace")
         (_by_vhost(_first(tables["exchanges"], "exchange", "sum(published)")), "exchange"),
     ]
     parts = [f"<h1>{escape(title)}</h1>"]
+    if note or not summaries:
+        parts.append(f'<p class="none">{escape(note or "There are no events.")}</p>')
     if summaries:
         parts.append(SEARCH)
-    else:
-        parts.append('<p class="none">There are no events in this part of the lake.</p>')
     for number, summary in enumerate(summaries):
         vhost = summary["vhost"]
         parts += _head(summary, {name: small[name][vhost] for name in SHOWN}, opened[vhost])

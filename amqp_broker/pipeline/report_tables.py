@@ -229,6 +229,13 @@ def slice_of(lake: Lake, since: datetime | None, until: datetime | None, vhost: 
     return events if vhost is None else events.where(F.col("vhost") == vhost)
 
 
+def extent(lake: Lake) -> str:
+    """Return a sentence about the number and the times of all events of a lake."""
+    ends = [f"date_format({end}(time), 'yyyy-MM-dd HH:mm:ss')" for end in ("min", "max")]
+    [[count, first, last]] = lake.read("events").selectExpr("count(*)", *ends).collect()
+    return f"It has {count:,} events, from {first} to {last} UTC." if count else "It has no events at all."
+
+
 @contextmanager
 def computed(spark: SparkSession, events: DataFrame) -> Iterator[dict[str, DataFrame]]:
     """Provide the report's tables of these events by name; shared results are cached until the block ends."""

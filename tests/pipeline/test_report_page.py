@@ -132,4 +132,5 @@ def test_queue_names_are_escaped(written: dict[str, DataFrame]) -> None:
 
 def test_an_empty_page_says_so(written: dict[str, DataFrame]) -> None:
     empty = {name: table.limit(0) for name, table in written.items()}
-    assert "There are no events" in page(empty)
+    assert "There are no events." in page(empty)
+    assert '<p class="none">There are &lt;100' in page(empty, note="There are <100 events in this lake.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -142,6 +143,13 @@ def test_a_firehose_without_numbers_is_counted_and_noted(tables: dict[str, Table
     row = next(row for row in tables["queues"] if row["vhost"] == "plain")
     assert row["delivered"] > 0
     assert (row["wait_ms_p50"], row["handling_ms_p50"]) == (None, None)
+
+
+def test_the_extent_of_a_lake_is_a_sentence(lake: Lake, events: list[Event], tmp_path: Path) -> None:
+    times = [datetime.fromtimestamp(end(event["time_us"] for event in events) // 1_000_000, UTC) for end in (min, max)]
+    first, last = (f"{time:%Y-%m-%d %H:%M:%S}" for time in times)
+    assert report_tables.extent(lake) == f"It has {len(events):,} events, from {first} to {last} UTC."
+    assert report_tables.extent(Lake(lake.spark, str(tmp_path))) == "It has no events at all."
 
 
 def test_a_report_may_cover_some_minutes_of_one_vhost(lake: Lake, events: list[Event]) -> None:

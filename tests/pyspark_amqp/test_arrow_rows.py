@@ -18,6 +18,7 @@ from pyspark.sql.types import (
     MapType,
     StringType,
     StructType,
+    TimestampNTZType,
     TimestampType,
 )
 
@@ -31,6 +32,7 @@ from pyspark_amqp.arrow_rows import (
     default_schema,
     stream_offset,
 )
+from pyspark_amqp.content_header import NESTING_MAX
 from pyspark_amqp.delivery_run import Run
 from pyspark_amqp.errors import OptionError
 from pyspark_amqp.typed_headers import KIND as TYPED_HEADERS
@@ -118,7 +120,8 @@ def test_missing_properties_are_null() -> None:
 
 def test_the_columns_are_those_of_the_default_schema() -> None:
     for headers in (TEXT_HEADERS, TYPED_HEADERS):
-        columns = dict(text.split(" ", 1) for text in default_schema(True, headers).split(", "))
+        schema = default_schema(True, headers).replace("timestamp_ltz", "timestamp")
+        columns = dict(text.split(" ", 1) for text in schema.split(", "))
         assert columns.keys() == COLUMNS.keys()
         assert all(kind in COLUMNS[name] for name, kind in columns.items())
     assert "message_id" not in default_schema(False, None)
@@ -210,6 +213,30 @@ def test_header_octets_that_are_not_utf_8_are_shown_and_reported() -> None:
     message = delivery(headers={"h": "abc"})
     found = row(replace(message, header=message.header.replace(b"abc", b"a\xffc")))
     assert (found["headers"], found["error"]) == ([("h", "a\\xffc")], "header h is not UTF-8")
+
+
+def test_a_binary_header_is_no_error() -> None:
+    found = row(delivery(headers={"ä": b"\xff\x00", "text": b"abc", "in": {"octets": b"\xff"}}))
+    assert found["headers"] == [("ä", "\\xff\x00"), ("text", "abc"), ("in", '{"octets": "\\\\xff"}')]
+    assert found["error"] is None
+
+
+def test_a_header_with_too_many_levels_is_named_and_the_others_stay() -> None:
+    deep: object = 1
+    for _ in range(NESTING_MAX + 2):
+        deep = [deep]
+    found = row(delivery(headers={"a": "b", "deep": deep, "c": "d"}))
+    headers = found["headers"]
+    assert isinstance(headers, list)
+    assert [name for name, _ in headers] == ["a", "deep", "c"]
+    assert (headers[0], headers[2]) == (("a", "b"), ("c", "d"))
+    assert found["error"] == "header deep has more than 100 levels of tables"
+
+
+def test_a_column_without_a_time_zone_has_the_time_in_utc() -> None:
+    schema = StructType().add("timestamp", TimestampNTZType())
+    check_schema(schema)
+    assert str(row(delivery(timestamp=1_700_000_000), schema)["timestamp"]) == "2023-11-14 22:13:20"
 
 
 def test_a_routing_key_that_is_not_utf_8_is_shown_and_reported() -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from compat.waiting import wait_until
 from pyspark_amqp.batch_source import QueueBrowse, StreamBatch
-from pyspark_amqp.errors import OptionError
+from pyspark_amqp.errors import BrokerError, OptionError
 from pyspark_amqp.format_options import SourceOptions, read_source
 from tests.pyspark_amqp.conftest import At
 from tests.pyspark_amqp.reading import SCHEMA, rows
@@ -81,6 +81,28 @@ def test_each_peek_at_a_quorum_queue_counts_towards_its_delivery_limit(broker: A
         assert len(rows(browse, list(browse.partitions()))) == 3
     wait_until(lambda: broker.count(queue) == 0)
     assert rows(browse, list(browse.partitions())) == []
+
+
+def test_a_peek_beside_a_single_active_consumer_is_an_error(broker: At) -> None:
+    queue = broker.queue("quorum", {"x-single-active-consumer": True})
+    broker.publish(queue, numbers(20))
+    holder = broker.connection.channel()
+    holder.basic_qos(prefetch_count=5)
+    holder.basic_consume(queue, lambda *_: None)
+    wait_until(lambda: broker.count(queue) == 15)
+    browse = QueueBrowse(options_of(broker, queue, pollTimeoutMs=200), SCHEMA)
+    with pytest.raises(BrokerError, match=r"has 15 ready messages .* \(200 ms\): .* single active consumer"):
+        rows(browse, list(browse.partitions()))
+    holder.close()
+
+
+def test_a_peek_finds_fewer_messages_if_others_take_some(amqp_broker: At) -> None:
+    queue = amqp_broker.queue()
+    amqp_broker.publish(queue, numbers(20))
+    browse = QueueBrowse(options_of(amqp_broker, queue, pollTimeoutMs=200), SCHEMA)
+    partitions = list(browse.partitions())
+    amqp_broker.channel.basic_get(queue, auto_ack=True)
+    assert [row["body"] for row in rows(browse, partitions)] == numbers(20)[1:]
 
 
 def test_peeking_at_an_empty_queue_has_no_rows(amqp_broker: At) -> None:

@@ -16,6 +16,7 @@ from pyspark_amqp.content_header import (
     NAMES,
     TIMESTAMP_S_MAX,
     Malformed,
+    Nested,
     as_text,
     decode,
     decode_table,
@@ -112,12 +113,16 @@ def test_invalid_properties_are_an_error(octets: bytes) -> None:
     decode(struct.pack(">HHQ", 60, 0, 0) + octets)
 
 
-def test_deeply_nested_tables_are_refused() -> None:
-    octets = b""
+@pytest.mark.parametrize("kind", [b"A", b"F"])
+def test_an_entry_that_is_nested_too_deep_stays_encoded(kind: bytes) -> None:
+    value = b"t\x01"
     for _ in range(5000):
-        octets = struct.pack(">I", len(octets) + 3) + b"\x01xF" + octets if octets else struct.pack(">I", 0)
-    with pytest.raises(Malformed):
-        decode_table(octets)
+        value = (b"\x01x" if kind == b"F" else b"") + value
+        value = kind + struct.pack(">I", len(value)) + value
+    entries = b"\x01h" + value + b"\x05othert\x01"
+    table, end = decode_table(struct.pack(">I", len(entries)) + entries)
+    assert (table, end) == ({"h": value, "other": True}, len(entries) + 4)
+    assert isinstance(table["h"], Nested)
 
 
 def test_truncated_properties_keep_the_values_before() -> None:

@@ -15,10 +15,11 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.datasource import ReadMaxRows
 
-from compat.brokers import AmqpBroker, BrokerProcess
+from compat.brokers import AmqpBroker, BrokerProcess, free_port
 from compat.oracles.rabbitmq import RabbitMQ
 from compat.waiting import wait_until
-from pyspark_amqp.address import Address
+from pyspark_amqp.address import Address, from_url
+from pyspark_amqp.amqp_connection import Connection
 from pyspark_amqp.errors import ConnectionLost, OptionError
 from pyspark_amqp.format_options import read_sink
 from pyspark_amqp.reconnecting import Attempts, persist
@@ -86,6 +87,26 @@ def test_an_error_that_will_not_pass_is_not_repeated() -> None:
 
     with pytest.raises(OptionError):
         persist(Address(), act)
+
+
+@pytest.mark.parametrize(
+    ("hosts", "reason"),
+    [
+        ("no-such-host.invalid", r"option 'url': cannot connect to no-such-host.invalid:5672: .*not known"),
+        ("one.invalid,two.invalid", r"option 'url': cannot connect to one.invalid:5672: .*; .* two.invalid:5672: .*"),
+        ("a" * 64, r"option 'url': 'a{64}' is no name of a host: .*label too long"),
+    ],
+)
+def test_an_unknown_host_is_not_waited_for(hosts: str, reason: str) -> None:
+    address = from_url(f"amqp://{hosts}/")
+    with pytest.raises(OptionError, match=reason):
+        persist(address, lambda: Connection(address))
+
+
+def test_a_known_host_beside_an_unknown_one_is_waited_for() -> None:
+    address = replace(from_url(f"amqp://no-such-host.invalid,127.0.0.1:{free_port()}/"), reconnect_timeout_s=0.0)
+    with pytest.raises(ConnectionLost, match=r"not known; .*refused \(reconnectTimeout"):
+        persist(address, lambda: Connection(address))
 
 
 # A process whose parent ends when the attempts have begun.

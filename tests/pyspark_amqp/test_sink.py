@@ -111,7 +111,17 @@ def test_timestamps_may_be_written_in_milliseconds(amqp_broker: At) -> None:
 def test_rows_that_were_read_are_written_back(spark: SparkSession, broker: At) -> None:
     read, written = broker.queue(), broker.queue()
     death = [{"count": pika.compat.long(3), "time": datetime(2024, 5, 1, tzinfo=UTC), "reason": "expired"}]
-    headers = {"x-delay": 5000, "x-death": death, "octets": b"\xff", "text": "ä", "price": Decimal("1.25")}
+    deep: object = 1
+    for _ in range(14):
+        deep = [deep]
+    headers = {
+        "x-delay": 5000,
+        "x-death": death,
+        "octets": b"\xff",
+        "text": "ä",
+        "price": Decimal("1.25"),
+        "deep": deep,
+    }
     broker.publish(read, [b"body"], headers=headers, timestamp=1_700_000_000, message_id="id", priority=1)
     broker.publish(read, [b"bare"], headers={})
     rows = spark.read.format("amqp").options(url=broker.url, queue=read, includeHeaders="typed")
@@ -126,6 +136,24 @@ def test_rows_that_were_read_are_written_back(spark: SparkSession, broker: At) -
     assert (second.headers, body) == (None, b"bare")
     table.write.format("amqp").options(url=broker.url).mode("append").save()
     assert broker.count(read) == 4
+
+
+@pytest.mark.parametrize("broker", ["amqp_broker"], indirect=True)
+def test_rows_are_read_and_written_where_timestamps_have_no_time_zone(spark: SparkSession, broker: At) -> None:
+    read, written = broker.queue(), broker.queue()
+    broker.publish(read, [b"body"], timestamp=1_700_000_000)
+    spark.conf.set("spark.sql.timestampType", "TIMESTAMP_NTZ")
+    try:
+        table = spark.read.format("amqp").options(url=broker.url, queue=read).load()
+        assert dict(table.dtypes)["timestamp"] == "timestamp"
+        utc = spark.read.format("amqp").options(url=broker.url, queue=read).schema("body binary, timestamp timestamp")
+        assert dict(utc.load().dtypes)["timestamp"] == "timestamp_ntz"
+        for rows in (table, utc.load()):
+            sink = rows.write.format("amqp").options(url=broker.url, exchange="", routingKey=written)
+            sink.mode("append").save()
+    finally:
+        spark.conf.unset("spark.sql.timestampType")
+    assert [properties.timestamp for properties, _ in broker.taken(written)] == [1_700_000_000] * 2
 
 
 def test_each_row_is_published_with_a_unique_id(spark: SparkSession, broker: At) -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import struct
+from base64 import b64encode
 from datetime import UTC, datetime
 from decimal import Decimal
 
@@ -11,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyspark_amqp.content_header import Malformed, decode_table
-from pyspark_amqp.typed_headers import FIXED, NESTING_MAX, read_table, write_table
+from pyspark_amqp.typed_headers import FIXED, NESTING_MAX, InvalidHeader, read_table, write_table
 
 
 def table(*entries: tuple[bytes, bytes]) -> bytes:
@@ -115,6 +116,11 @@ def test_octets_that_are_not_utf_8_are_shown_and_reported() -> None:
         ("decimal", "one", "header h: 'one' is no decimal"),
         ("float", "1e99", "header h: '1e99' is no float"),
         ("binary", "?", r"header h: '\?' is no binary"),
+        ("encoded", "", "header h: '' is no encoded value"),
+        ("encoded", "dAE=dAE=", "header h: 'dAE=dAE=' is no encoded value"),
+        ("encoded", b64encode(b"t\x01t\x01").decode(), "header h: .* is no encoded value"),
+        ("encoded", b64encode(b"A\x00\x00\x00\x01t\x01").decode(), "header h: .* is no encoded value"),
+        ("encoded", b64encode(b"?").decode(), "header h: .* is no encoded value"),
         ("table", "[]", r"header h: '\[\]' is no table"),
         ("table", "{", "header h: '{' is no table"),
         ("array", "[" * 100_000, "header h: .* is no array"),
@@ -129,17 +135,43 @@ def test_an_invalid_value_is_named(kind: str, text: str, reason: str) -> None:
         write_table({"h": {"type": kind, "value": text}})
 
 
-def test_deep_values_are_refused_because_their_text_doubles_with_each_level() -> None:
-    def nested(levels: int) -> bytes:
-        value = b"t\x01"
-        for _ in range(levels):
-            value = b"A" + struct.pack(">I", len(value)) + value
-        return table((b"h", value))
+def nested(levels: int, kind: bytes) -> bytes:
+    """Return a text inside this number of arrays or tables."""
+    value = NUMBERS["string"][0]
+    for _ in range(levels):
+        value = (b"\x01k" if kind == b"F" else b"") + value
+        value = kind + struct.pack(">I", len(value)) + value
+    return value
 
-    headers, _ = read_table(nested(NESTING_MAX))
-    assert write_table(headers) == nested(NESTING_MAX)
-    with pytest.raises(Malformed, match="too deep"):
-        read_table(nested(NESTING_MAX + 2))
+
+@pytest.mark.parametrize("kind", [b"A", b"F"])
+@pytest.mark.parametrize("levels", [NESTING_MAX, NESTING_MAX + 1, 14, 5000])
+def test_deep_values_stay_encoded_because_their_text_would_double_with_each_level(levels: int, kind: bytes) -> None:
+    encoded = table((b"h", nested(levels, kind)), (b"other", b"t\x01"))
+    headers, problem = read_table(encoded)
+    assert problem is None
+    assert ("encoded" in headers["h"]["value"]) is (levels > NESTING_MAX)
+    assert headers["other"] == {"type": "boolean", "value": "true"}
+    assert write_table(headers) == encoded
+
+
+@given(VALUES)
+def test_a_value_in_the_encoding_of_amqp_is_written_as_it_is(value: object) -> None:
+    parts: list[bytes] = []
+    pika.data.encode_value(parts, value)
+    octets = b"".join(parts)
+    headers = {"h": {"type": "encoded", "value": b64encode(octets).decode()}}
+    assert write_table(headers) == table((b"h", octets))
+
+
+@given(st.binary(max_size=40))
+def test_octets_are_written_as_they_are_only_if_they_are_a_value(octets: bytes) -> None:
+    headers = {"h": {"type": "encoded", "value": b64encode(octets).decode()}}
+    try:
+        written = write_table(headers)
+    except InvalidHeader:
+        return
+    assert decode_table(written)[1] == len(written)
 
 
 @pytest.mark.parametrize("kind", ["boolean", "int", "decimal", "string", "binary", "table"])

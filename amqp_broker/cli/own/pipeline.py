@@ -18,12 +18,14 @@ from amqp_broker.cli.own.command_error import CommandError, refusal
 from amqp_broker.cli.own.lake_commands import compact, convert, export
 from amqp_broker.cli.own.spark_command import check_lake, counted, of_a_slice, on_spark, open_lake, session
 from amqp_broker.cli.shared.progress_bar import showing_progress
-from amqp_broker.exit_codes import EX_CANTCREAT
+from amqp_broker.exit_codes import EX_CANTCREAT, EX_NOINPUT
 
 if TYPE_CHECKING:
     from amqp_broker.pipeline.archive import Progress
 
 URL: Final = "amqp://guest:guest@localhost:5672/"
+# The page of a report.
+PAGE: Final = "report.html"
 
 
 class Job(click.ParamType[str]):
@@ -109,13 +111,13 @@ def archive(
 @on_spark
 @of_a_slice
 @click.option("--to", "target", required=True, metavar="PATH", help="Folder or address of the tables.")
-@click.option("--html", default="", metavar="FILE", help="File of the page: report.html by default.")
+@click.option("--html", default="", metavar="FILE", help="File of the page: by default report.html in --to.")
 def report(
     folder: str, master: str, conf: tuple[str, ...], since: datetime | None, until: datetime | None, vhost: str | None,
     target: str, html: str,
 ) -> None:  # fmt: skip
     """Compute the report of a lake or a part: tables of Parquet, and a page with plots."""
-    file = html or "report.html"
+    file = html or str(PAGE if "://" in target else Path(target, PAGE))
     with session("report", master, conf, lambda: check_places(folder, target, file)) as spark:
         from amqp_broker.pipeline import report_page, report_tables
 
@@ -124,12 +126,15 @@ def report(
         with showing_progress("Computing", len(report_tables.TABLES) + 1) as progress:
             with report_tables.computed(spark, report_tables.slice_of(lake, since, until, vhost)) as tables:
                 written = report_tables.write(tables, target, lambda name: progress.step())
-            text = report_page.page(written)
+            events = sum(row["events"] for row in written["summary"].collect())
+            note = "" if events else f"There are no events in this part of the lake. {report_tables.extent(lake)}"
+            text = report_page.page(written, note=note)
         try:
             Path(file).write_text(text, "utf-8")
         except OSError as error:
             raise CommandError(f"cannot write '{file}': {error.strerror}", EX_CANTCREAT) from None
-        events = sum(row["events"] for row in written["summary"].collect())
+        if note:
+            click.echo(note, err=True)
         click.echo(f"{counted(events, 'event', began)} reported on in {target} and {file}.")
 
 
@@ -207,17 +212,33 @@ def check_target(lake: str, options: Mapping[str, str]) -> None:
 
 
 def check_places(lake: str, target: str, file: str) -> None:
-    """Check the places of a report before Spark starts; it replaces only tables. Raises CommandError."""
+    """Check the places of a report before Spark starts; it replaces only reports. Raises CommandError."""
     from amqp_broker.pipeline.report_tables import TABLES
 
     check_lake(lake)
-    if not Path(file).parent.is_dir() or Path(file).is_dir():
+    page = Path(file)
+    # The tables make their folder.
+    if (not page.parent.is_dir() and page.parent != Path(target)) or page.is_dir():
         raise CommandError(f"cannot write '{file}'", EX_CANTCREAT)
+    if page.exists() and not is_report(page):
+        problem = f"'{file}' is not the page of a report and would be lost; choose another --html"
+        raise CommandError(problem, EX_CANTCREAT)
     if "://" in target:
         return
     for path in (found for name in TABLES for found in Path(target, name).rglob("*")):
         if not path.name.startswith(("part-", ".part-", "_", "._")):
             raise CommandError(f"'{path}' is not part of a report and would be lost; choose another --to", EX_CANTCREAT)
+
+
+def is_report(page: Path) -> bool:
+    """Return whether a file is the page of a report. Raises CommandError."""
+    from amqp_broker.pipeline.page_document import GENERATOR
+
+    try:
+        with page.open(encoding="utf-8", errors="replace") as lines:
+            return GENERATOR in lines.readline()
+    except OSError as error:
+        raise CommandError(f"cannot read '{page}': {error.strerror}", EX_NOINPUT) from None
 
 
 @contextmanager

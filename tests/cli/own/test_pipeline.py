@@ -75,6 +75,14 @@ def test_a_queue_that_cannot_be_archived_is_reported_before_spark_starts(
     [
         (("--lake", "none", "--to", "new"), 66, "there is no lake at 'none'"),
         (("--lake", "lake", "--to", "new", "--html", "none/x.html"), 73, "cannot write 'none/x.html'"),
+        (("--lake", "lake", "--to", "new", "--html", "mine"), 73, "cannot write 'mine'"),
+        (
+            ("--lake", "lake", "--to", "new", "--html", "mine/my.html"),
+            73,
+            "'mine/my.html' is not the page of a report and would be lost; choose another --html",
+        ),
+        (("--lake", "lake", "--to", "s3a://bucket/new"), 73, "'report.html' is not the page of a report"),
+        (("--lake", "lake", "--to", "their"), 73, "'their/report.html' is not the page of a report"),
         (
             ("--lake", "lake", "--to", "mine"),
             73,
@@ -90,6 +98,9 @@ def test_a_report_checks_its_folders_before_spark_starts(
     (tmp_path / "lake").mkdir()
     (tmp_path / "mine" / "queues").mkdir(parents=True)
     (tmp_path / "mine" / "queues" / "notes.txt").touch()
+    (tmp_path / "their").mkdir()
+    for page in ("mine/my.html", "report.html", "their/report.html"):
+        (tmp_path / page).write_text("<!doctype html><title>Report</title>", "utf-8")
     done = run("pipeline", "report", *words)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (code, "", 1)
     assert done.stderr.startswith(f"amqp-broker: {problem}")
