@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 import ssl
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Final, NamedTuple
 from urllib.parse import parse_qsl, unquote, urlsplit
 
@@ -16,6 +18,7 @@ TLS_PORT: Final = 5671
 _URL: Final = re.compile(r"(amqps?)://([^/?#]*)(/[^?#]*)?(?:\?([^#]*))?")
 # Parameters for larger systems of clients, of which this client has no use.
 IGNORED: Final = ("channel_max", "frame_max", "connection_attempts", "retry_delay", "socket_timeout")
+MECHANISMS: Final = ("plain", "external")
 
 
 @dataclass(frozen=True)
@@ -57,8 +60,30 @@ class Host(NamedTuple):
 
 
 @dataclass(frozen=True)
+class PasswordSource:
+    """The file (`passwordFile`) or the environment variable (`passwordEnv`) that has the password."""
+
+    option: str
+    name: str
+
+    def read(self) -> str:
+        """Return the password that is there now. Raise OptionError."""
+        if self.option == "passwordEnv":
+            password = os.environ.get(self.name)
+            if password is None:
+                raise OptionError(self.option, f"there is no environment variable {self.name}")
+            return password
+        try:
+            return Path(self.name).read_text("utf-8").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            raise OptionError(self.option, str(error)) from None
+
+
+@dataclass(frozen=True)
 class Address:
     """A broker's hosts, a vhost and a login; `option` is the user's option, for error messages.
+
+    `password` is the one with which the query was planned. With `mechanism` external, the certificate names the user.
 
     After `reconnect_timeout_s` without a connection, a job gives up. A heartbeat of 0 means none.
     """
@@ -69,12 +94,23 @@ class Address:
     password: str = field(default="guest", repr=False)
     tls: Tls | None = None
     option: str = "url"
+    password_source: PasswordSource | None = None
+    mechanism: str = "plain"
     heartbeat_s: int = 30
     connect_timeout_s: float = 10.0
     reconnect_timeout_s: float = 300.0
 
     def __str__(self) -> str:
         return ", ".join(map(str, self.hosts))
+
+    def current_password(self) -> str:
+        """Return the password of the file or variable, or the planned one where this process has neither."""
+        if self.password_source is None:
+            return self.password
+        try:
+            return self.password_source.read()
+        except OptionError:
+            return self.password
 
 
 def from_url(url: str) -> Address:
@@ -117,12 +153,12 @@ def _with_parameter(address: Address, name: str, text: str) -> Address:
     """Return the address with a parameter of RabbitMQ's URIs. Raise OptionError."""
     if name in IGNORED:
         return address
-    if name == "auth_mechanism" and text.lower() == "plain":
-        return address
+    if name == "auth_mechanism":
+        return _auth_mechanism(address, text)
     if name in _PARAMETERS:
         return _PARAMETERS[name](address, text)
     if name not in _TLS_PARAMETERS:
-        known = ", ".join((*_PARAMETERS, *_TLS_PARAMETERS, *IGNORED, "auth_mechanism=plain"))
+        known = ", ".join((*_PARAMETERS, *_TLS_PARAMETERS, *IGNORED, "auth_mechanism"))
         raise OptionError("url", f"unknown parameter '{name}'; known are {known}")
     if address.tls is None:
         raise OptionError("url", f"parameter '{name}' needs amqps")
@@ -133,6 +169,12 @@ def _number(name: str, text: str) -> int:
     if not text.isascii() or not text.isdigit():
         raise OptionError("url", f"parameter '{name}' must be a whole number, not '{text}'")
     return int(text)
+
+
+def _auth_mechanism(address: Address, text: str) -> Address:
+    if text.lower() not in MECHANISMS:
+        raise OptionError("url", f"parameter 'auth_mechanism' must be {' or '.join(MECHANISMS)}, not '{text}'")
+    return replace(address, mechanism=text.lower())
 
 
 def _heartbeat(address: Address, text: str) -> Address:

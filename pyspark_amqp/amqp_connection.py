@@ -21,7 +21,7 @@ from pika import spec
 
 from pyspark_amqp.address import Address, Host
 from pyspark_amqp.delivery_run import Run
-from pyspark_amqp.errors import BrokerError, ConnectionLost, OptionError, UnknownHost
+from pyspark_amqp.errors import BrokerError, ConnectionLost, LoginRefused, OptionError, UnknownHost
 from pyspark_amqp.frame_parser import HEARTBEAT_FRAME, Frames
 
 READ_BYTES: Final = 256 * 1024
@@ -42,8 +42,11 @@ PROPERTIES: Final = {
 CHANNEL_MAX: Final = 2047
 # The broker is stopping, or has an error that may pass, such as a vhost that is still starting.
 CONNECTION_FORCED, INTERNAL_ERROR = 320, 541
+ACCESS_REFUSED: Final = 403
 # Hosts that this process has reached. If the name of one is unknown later, the host may be starting again.
 _reached: Final[set[str]] = set()
+# Addresses to which this process has logged in.
+_admitted: Final[set[Address]] = set()
 # Parts of RabbitMQ's texts for a queue that exists, but whose node or process is down.
 DOWN: Final = ("down or inaccessible", "stopped by supervisor")
 
@@ -52,8 +55,8 @@ class Connection:
     """A connection that is open from construction to `close`, with one channel at a time.
 
     The first of the address's hosts that answers is used. Raise OptionError for a refused login or a host without AMQP,
-    ConnectionLost if no host can be reached, UnknownHost if none has a known name, and ConnectionLost or BrokerError
-    later.
+    ConnectionLost if no host can be reached, UnknownHost if none has a known name, LoginRefused for a password of a
+    file or a variable, and ConnectionLost or BrokerError later.
     """
 
     def __init__(self, address: Address, heartbeat_s: int = 0) -> None:
@@ -98,7 +101,8 @@ class Connection:
             except BaseException:
                 self.drop()
                 raise
-        kind = UnknownHost if all(isinstance(failure, UnknownHost) for failure in failures) else ConnectionLost
+        kinds = {type(failure) for failure in failures}
+        kind = LoginRefused if LoginRefused in kinds else UnknownHost if kinds == {UnknownHost} else ConnectionLost
         raise kind("; ".join(map(str, failures)))
 
     def _connect(self, host: Host) -> socket.socket:
@@ -134,14 +138,19 @@ class Connection:
             raise
         except BrokerError as error:
             raise OptionError(address.option, f"{self.host} does not speak AMQP 0-9-1: {error}") from None
-        login = f"\0{address.username}\0{address.password}"
-        self._send(0, spec.Connection.StartOk(PROPERTIES, "PLAIN", login, "en_US"))
+        login = f"\0{address.username}\0{address.current_password()}" if address.mechanism == "plain" else ""
+        self._send(0, spec.Connection.StartOk(PROPERTIES, address.mechanism.upper(), login, "en_US"))
         try:
             tune = self._expect((spec.Connection.Tune,))
         except ConnectionLost:
             raise
         except BrokerError as error:
-            raise OptionError("username" if address.option == "host" else address.option, str(error)) from None
+            if address.password_source is not None and error.code == ACCESS_REFUSED:
+                # The file or the variable may be late, or early.
+                raise (ConnectionLost if address in _admitted else LoginRefused)(str(error), error.code) from None
+            named = "tls.certFile" if address.mechanism == "external" else "username"
+            raise OptionError(named if address.option == "host" else address.option, str(error)) from None
+        _admitted.add(address)
         self.channel_max = min(tune.channel_max or CHANNEL_MAX, CHANNEL_MAX)
         self.frame_bytes_max = min(tune.frame_max or FRAME_BYTES_MAX, FRAME_BYTES_MAX)
         self._send(0, spec.Connection.TuneOk(self.channel_max, self.frame_bytes_max, heartbeat_s))

@@ -26,5 +26,9 @@ class UnknownHost(ConnectionLost):
     """No host of the address has a known name, and this process has reached none of them before."""
 
 
+class LoginRefused(ConnectionLost):
+    """The broker refused a password of a file or a variable, where it may have changed."""
+
+
 class DataLoss(RuntimeError):
     """Messages of the query are gone, and `failOnDataLoss` is true."""

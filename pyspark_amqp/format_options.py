@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Final, TypeVar
 
-from pyspark_amqp.address import PORT, TLS_PORT, Address, Tls, from_url, read_hosts
+from pyspark_amqp.address import (
+    MECHANISMS,
+    PORT,
+    TLS_PORT,
+    Address,
+    PasswordSource,
+    Tls,
+    from_url,
+    read_hosts,
+)
 from pyspark_amqp.content_header import TIMESTAMP_S_MAX
 from pyspark_amqp.errors import OptionError
 from pyspark_amqp.offsets import Offsets
@@ -20,7 +27,7 @@ T = TypeVar("T")
 
 CONNECTION: Final = (
     *("url", "host", "port", "virtualHost", "username", "password", "passwordFile", "passwordEnv"),
-    *("tls", "tls.caFile", "tls.certFile", "tls.keyFile", "tls.verify", "reconnectTimeout"),
+    *("authMechanism", "tls", "tls.caFile", "tls.certFile", "tls.keyFile", "tls.verify", "reconnectTimeout"),
 )
 SOURCE: Final = (
     *("queue", "queueType", "includeHeaders", "includeProperties", "millisecondTimestamps"),
@@ -202,21 +209,17 @@ def read_address(given: Given) -> Address:
         address = from_url(given.text("url"))
     check_short("virtualHost" if address.option == "host" else "url", address.virtual_host)
     if passwords and passwords[0] != "password":
-        address = replace(address, password=_password(given, passwords[0]))
+        source = PasswordSource(passwords[0], given.text(passwords[0]))
+        address = replace(address, password=source.read(), password_source=source)
     reconnect_timeout_s = given.read("reconnectTimeout", parse_duration_s, address.reconnect_timeout_s)
-    return replace(address, tls=_read_tls(given, address), reconnect_timeout_s=reconnect_timeout_s)
-
-
-def _password(given: Given, name: str) -> str:
-    if name == "passwordEnv":
-        password = os.environ.get(given.text(name))
-        if password is None:
-            raise OptionError(name, f"there is no environment variable {given.text(name)}")
-        return password
-    try:
-        return Path(given.text(name)).read_text("utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise OptionError(name, str(error)) from None
+    mechanism = given.choice("authMechanism", address.mechanism, MECHANISMS)
+    tls = _read_tls(given, address)
+    if mechanism == "external":
+        if tls is None or not tls.cert_file:
+            raise OptionError("authMechanism", "external needs TLS and tls.certFile, whose certificate names the user")
+        if passwords:
+            raise OptionError(passwords[0], "cannot be given beside authMechanism=external")
+    return replace(address, tls=tls, mechanism=mechanism, reconnect_timeout_s=reconnect_timeout_s)
 
 
 def _read_tls(given: Given, address: Address) -> Tls | None:

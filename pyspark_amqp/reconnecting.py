@@ -12,7 +12,7 @@ from typing import Final, TypeVar
 from pyspark import TaskContext
 
 from pyspark_amqp.address import Address
-from pyspark_amqp.errors import ConnectionLost, OptionError, UnknownHost
+from pyspark_amqp.errors import ConnectionLost, LoginRefused, OptionError, UnknownHost
 
 T = TypeVar("T")
 
@@ -37,11 +37,14 @@ class Attempts:
     def failed(self, lost: ConnectionLost) -> None:
         """Wait before the next attempt, each time for longer.
 
-        Raise ConnectionLost if the time is over, and OptionError if the name of the host is wrong.
+        Raise ConnectionLost if the time is over, and OptionError if the name of the host or the password is wrong.
         """
-        # When tasks run, the query has been planned, so the names were right.
+        # When tasks run, the query has been planned, so name and password were right.
         if isinstance(lost, UnknownHost) and TaskContext.get() is None:
             raise OptionError(self.address.option, str(lost)) from None
+        if isinstance(lost, LoginRefused) and TaskContext.get() is None:
+            assert self.address.password_source is not None
+            raise OptionError(self.address.password_source.option, str(lost)) from None
         if os.getppid() != self._parent:
             raise ConnectionLost(f"{lost} (Spark has ended)", lost.code) from None
         now = time.monotonic()

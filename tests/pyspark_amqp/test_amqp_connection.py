@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import socket
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from pyspark_amqp.address import from_url
 from pyspark_amqp.amqp_connection import CHANNEL_MAX, Connection
 from pyspark_amqp.errors import BrokerError, ConnectionLost, OptionError
 from pyspark_amqp.format_options import read_source
+from pyspark_amqp.reconnecting import persist
 from tests.pyspark_amqp.conftest import At
 
 
@@ -73,6 +75,30 @@ def test_a_stream_is_distinguished_from_a_queue_without_a_delivery(broker: At) -
 def test_a_refused_login_is_an_error(broker: At, change: tuple[str, str], option: str) -> None:
     with pytest.raises(OptionError, match=f"option '{option}': ACCESS_REFUSED"):
         Connection(from_url(broker.url.replace(*change)))
+
+
+def test_a_password_that_changes_is_read_again(tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("guest", "utf-8")
+    with EmbeddedBroker() as broker:
+        given = {"host": "127.0.0.1", "port": str(broker.port), "queue": "q", "passwordFile": str(secret)}
+        address = read_source(given, is_streaming=True).address
+        Connection(address).close()
+        broker.ask(lambda server: server.broker.users.change_password(server.broker.users["guest"], "changed"))
+        # The file is late, so the login is tried again.
+        with pytest.raises(ConnectionLost, match=r"ACCESS_REFUSED.* \(reconnectTimeout of 0 s is over\)"):
+            persist(replace(address, reconnect_timeout_s=0), lambda: Connection(address))
+        secret.write_text("changed", "utf-8")
+        Connection(address).close()
+
+
+def test_a_wrong_password_in_a_file_is_an_error_that_names_the_option(amqp_broker: At, tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("wrong", "utf-8")
+    given = {"url": amqp_broker.url.replace("guest:guest", "guest"), "queue": "q", "passwordFile": str(secret)}
+    address = read_source(given, is_streaming=True).address
+    with pytest.raises(OptionError, match="option 'passwordFile': ACCESS_REFUSED"):
+        persist(address, lambda: Connection(address))
 
 
 def test_a_missing_vhost_is_an_error(broker: At) -> None:
@@ -192,3 +218,25 @@ def test_tls_checks_the_brokers_certificate(tmp_path: Path) -> None:
             Connection(read_source(given, is_streaming=True).address)
         blind = read_source({**given, "tls.verify": "false"}, is_streaming=True)
         Connection(blind.address).close()
+
+
+def test_a_certificate_names_the_user(tmp_path: Path) -> None:
+    issuer = Issuer(tmp_path)
+    served = issuer.server()
+    settings: dict[str, Any] = {"tls_cert_file": str(served.certificate), "tls_key_file": str(served.key)}
+    settings |= {"tls_ca_file": str(issuer.authority), "tls_verify_peer": True}
+    settings |= {"auth_mechanisms": "PLAIN EXTERNAL", "tls_login_from": "common_name"}
+    with EmbeddedBroker(tls_port=0, **settings) as broker:
+        given = {"host": "localhost", "port": str(broker.ask(lambda server: server.ports["amqps"])), "queue": "q"}
+        given |= {"tls": "true", "tls.caFile": str(issuer.authority), "authMechanism": "external"}
+
+        def login(name: str) -> Connection:
+            client = issuer.client(name)
+            files = {"tls.certFile": str(client.certificate), "tls.keyFile": str(client.key)}
+            return Connection(read_source({**given, **files}, is_streaming=True).address)
+
+        with login("guest"):
+            names = broker.ask(lambda server: [one.user.name for one in server.broker.connections if one.user])
+            assert names == ["guest"]
+        with pytest.raises(OptionError, match=r"option 'tls.certFile': ACCESS_REFUSED"):
+            login("nobody")

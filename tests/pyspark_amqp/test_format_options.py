@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from compat.certificates import Issuer
 from pyspark_amqp.address import Tls
 from pyspark_amqp.errors import OptionError
 from pyspark_amqp.format_options import SourceOptions, parse_offsets, read_sink, read_source
@@ -48,6 +49,20 @@ def test_a_password_may_come_from_a_file_or_a_variable(tmp_path: Path, monkeypat
     assert (str(address), address.virtual_host, address.username) == ("h:1", "v", "u")
     assert address.password == "from the file"
     assert streaming(url="amqp://u@h", passwordEnv="BROKER_PASSWORD").address.password == "from the environment"
+    secret.write_text("changed\n", "utf-8")
+    assert address.current_password() == "changed"
+    # As on an executor that does not have the file.
+    secret.unlink()
+    assert address.current_password() == "from the file"
+
+
+def test_a_certificate_may_name_the_user(tmp_path: Path) -> None:
+    served = Issuer(tmp_path).client("bob")
+    files = {"tls.certFile": str(served.certificate), "tls.keyFile": str(served.key)}
+    assert streaming(url="amqps://h/?auth_mechanism=EXTERNAL", **files).address.mechanism == "external"
+    assert streaming(host="h", tls="true", authMechanism="external", **files).address.mechanism == "external"
+    with pytest.raises(OptionError, match="option 'password': cannot be given beside authMechanism=external"):
+        streaming(host="h", tls="true", authMechanism="external", password="x", **files)
 
 
 def test_there_may_be_several_hosts() -> None:
@@ -105,6 +120,9 @@ def test_options_of_tls_precede_parameters_of_the_url(tmp_path: Path) -> None:
         ({"passwordFile": "/no/such/file"}, "passwordFile"),
         ({"tls.caFile": "x"}, "tls.caFile"),
         ({"tls": "true", "tls.keyFile": "x"}, "tls.keyFile"),
+        ({"authMechanism": "external", "tls": "true"}, "authMechanism"),
+        ({"authMechanism": "amqplain"}, "authMechanism"),
+        ({"url": "amqp://h/?auth_mechanism=external"}, "authMechanism"),
     ],
 )
 def test_an_invalid_option_is_named(options: dict[str, str], named: str) -> None:
