@@ -187,7 +187,13 @@ class StreamSource(Shipped, DataSourceStreamReader, SupportsTriggerAvailableNow)
         return self._initial
 
     def latestOffset(self, start: Offsets, limit: ReadLimit) -> Offsets:
-        """Return the end of the next batch; `start` if there is nothing new."""
+        """Return the end of the next batch; `start` if there is nothing new.
+
+        Queues that the query no longer reads keep their offsets, and go on from there when they are added again. Raise
+        OptionError for a checkpoint of other queues alone.
+        """
+        if start and start.keys().isdisjoint(self.options.queues):
+            raise OptionError("queue", f"the checkpoint is of queue {', '.join(start)}")
         if not self._is_pinned:
             self._is_pinned = True
             if start == self._initial:
@@ -201,7 +207,7 @@ class StreamSource(Shipped, DataSourceStreamReader, SupportsTriggerAvailableNow)
             # A batch has no messages of a queue that its start lacks. Its end stores where the next one begins.
             initial = self.initialOffset()
             ends |= {queue: initial[queue] for queue in lacking}
-        return dict(sorted(ends.items()))
+        return dict(sorted({**start, **ends}.items()))
 
     def _tails(self, start: Offsets, rows_max: int | None) -> Offsets:
         if self._final is not None:

@@ -190,6 +190,31 @@ def test_a_query_that_starts_at_a_published_end_does_not_take_the_stream_for_ano
     assert query.end == {queue: 8}
 
 
+def test_a_queue_that_is_left_out_for_a_time_goes_on_where_it_was(amqp_broker: At) -> None:
+    first, second = amqp_broker.stream(), amqp_broker.stream()
+    for queue in (first, second):
+        amqp_broker.publish(queue, numbers(10))
+    both = f"{first},{second}"
+    query = Query(stream_source(amqp_broker, both, startingOffsets="earliest"))
+    assert len(query.bodies()) == 20
+    amqp_broker.publish(first, numbers(5, 10))
+    amqp_broker.publish(second, numbers(5, 10))
+    query = Query(stream_source(amqp_broker, first, startingOffsets="earliest"), query.end)
+    assert query.bodies() == numbers(5, 10)
+    assert query.end == {first: 15, second: 10}
+    query = Query(stream_source(amqp_broker, both, startingOffsets="earliest"), query.end)
+    assert query.bodies() == numbers(5, 10)
+    assert query.end == {first: 15, second: 15}
+
+
+@pytest.mark.parametrize("limit", [ALL, ReadMaxRows(5)])
+def test_a_checkpoint_of_other_queues_alone_is_an_error(amqp_broker: At, limit: ReadLimit) -> None:
+    queue = amqp_broker.stream()
+    query = Query(stream_source(amqp_broker, queue, startingOffsets="earliest"), {"orders": 7, "sales": 3})
+    with pytest.raises(OptionError, match="option 'queue': the checkpoint is of queue orders, sales"):
+        query.next(limit)
+
+
 @pytest.mark.parametrize(("starting", "expected"), [("earliest", numbers(7)), ("latest", [])])
 def test_a_queue_that_the_checkpoint_lacks_starts_as_in_a_new_query(
     amqp_broker: At, starting: str, expected: list[bytes]
