@@ -57,7 +57,7 @@ class EmbeddedBroker:
     ) -> None:
         for name in settings:
             if name not in DECLARED:
-                raise SettingsError(f"there is no setting '{name}'; {did_you_mean(name, DECLARED)}".rstrip("; "))
+                raise SettingsError(f"there is no setting '{name}'; {_closest(name)}".rstrip("; "))
         is_kept = bool(settings.get("data_dir"))
         read = {name: _read(name, value) for name, value in settings.items()}
         chosen = Settings(**{**DEFAULTS, "ephemeral": not is_kept, **read})
@@ -290,6 +290,14 @@ class EmbeddedBroker:
                 core.users.set_permission(core.users.named(core.settings.default_user), vhost, Permission())
 
         self.ask(put_back)
+
+
+def _closest(name: str) -> str:
+    """Return a question about the setting with this key of rabbitmq.conf, or with a similar name."""
+    for setting in SETTINGS:
+        if name in (key.removesuffix(".*").replace(".", "_") for key in setting.keys):
+            return f"did you mean '{setting.name}'?"
+    return did_you_mean(name, DECLARED)
 
 
 def _read(name: str, value: Any) -> Any:

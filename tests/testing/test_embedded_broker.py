@@ -245,6 +245,20 @@ def test_invalid_settings_are_refused() -> None:
         EmbeddedBroker(loopback_users=["anna"])
 
 
+@pytest.mark.parametrize(
+    ("name", "setting"),
+    [
+        ("ssl_cert_login_from", "tls_login_from"),
+        ("ssl_options_cacertfile", "tls_ca_file"),
+        ("ssl_options_versions", "tls_versions"),
+        ("prot", "port"),
+    ],
+)
+def test_a_key_of_rabbitmq_conf_leads_to_its_setting(name: str, setting: str) -> None:
+    with pytest.raises(SettingsError, match=rf"there is no setting '{name}'; did you mean '{setting}'\?"):
+        EmbeddedBroker(**{name: "x"})
+
+
 def test_settings_are_read_from_texts_and_paths(tmp_path: Path) -> None:
     file = tmp_path / "definitions.json"
     file.write_text('{"users": [{"name": "anna", "tags": ""}], "vhosts": [{"name": "v"}]}', "utf-8")
