@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import gc
 import importlib
+import re
 import sys
 from typing import Final
 
 import click
 
 from amqp_broker import __version__
+from amqp_broker.broker.observe.closest_keys import did_you_mean
 from amqp_broker.cli.own.command_exit import fail, run_and_exit
 from amqp_broker.cli.rabbitmq.tool_names import TOOLS
 from amqp_broker.exit_codes import EX_USAGE
@@ -27,6 +29,16 @@ COMMANDS: Final = {
     "message": "messages",
     "serve": "serve_command",
 }
+# The headings of the help, each with its commands in the order of their use.
+GROUPS: Final = {
+    "Start a broker": ("serve", "run", "check-config", "tls", "demo"),
+    "Test clients": ("faults", "clock", "snapshot", "messages", "message", "advice"),
+    "Record and compare": ("capture", "replay", "compare", "conformance", "trace", "pipeline"),
+    "Keep data": ("definitions", "store"),
+    "RabbitMQ's tools": (*TOOLS, "admin", "install-shims"),
+}
+# Of a line of help; a terminal may be narrower.
+COLUMNS_MAX: Final = 120
 TOOL_HELP: Final = "The commands of {} for this broker."
 ADMIN_HELP: Final = "The commands of rabbitmqadmin v1, with arguments as name=value or --name value."
 
@@ -35,7 +47,23 @@ class Program(click.Group):
     """Imports a command when it is used."""
 
     def list_commands(self, context: click.Context) -> list[str]:
-        return sorted([*COMMANDS, *TOOLS, "admin", "run"])
+        return [name for names in GROUPS.values() for name in names]
+
+    def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the commands with what they do, in groups."""
+        for heading, names in GROUPS.items():
+            with formatter.section(heading):
+                formatter.write_dl([(name, summary(self.get_command(context, name))) for name in names])
+
+    def resolve_command(
+        self, context: click.Context, words: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command of these words. Raise UsageError for an unknown one, with what is similar."""
+        name = words[0]
+        if not name.startswith("-") and name not in self.list_commands(context):
+            question = did_you_mean(name, self.list_commands(context))
+            raise click.UsageError(f"No such command '{name}'. {question[:1].upper()}{question[1:]}".strip(), context)
+        return super().resolve_command(context, words)
 
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
         if name in COMMANDS:
@@ -59,6 +87,14 @@ class Program(click.Group):
         return None
 
 
+def summary(command: click.Command | None) -> str:
+    """Return what a command does: the first clause of its help."""
+    assert command is not None
+    assert command.help is not None
+    first = " ".join(command.help.split("\n\n")[0].split())
+    return re.split(r"[.;:](?=\s|$)", first, maxsplit=1)[0] + "."
+
+
 def tool_as_group(name: str) -> click.Group:
     """Return one of RabbitMQ's tools as a group, for help and completion; main.py runs it without click."""
     from amqp_broker.cli.rabbitmq.tool_main import commands_of
@@ -79,7 +115,10 @@ def show_version(context: click.Context, parameter: click.Parameter, value: bool
         context.exit()
 
 
-@click.command(cls=Program, context_settings={"help_option_names": ["-h", "--help"]})
+CONTEXT: Final = {"help_option_names": ["-h", "--help"], "max_content_width": COLUMNS_MAX}
+
+
+@click.command(cls=Program, context_settings=CONTEXT)
 @click.option(
     "--version",
     is_flag=True,

@@ -4,7 +4,8 @@ import re
 
 import pytest
 
-from amqp_broker.cli.own.program import COMMANDS
+from amqp_broker.cli.own.program import COLUMNS_MAX, COMMANDS, GROUPS
+from amqp_broker.cli.rabbitmq.tool_names import TOOLS
 from tests.cli.program import run
 
 
@@ -12,6 +13,35 @@ def test_help_lists_all_commands_in_short() -> None:
     text = run("--help").stdout
     for name in (*COMMANDS, "ctl", "diagnostics", "plugins", "queues", "admin", "run"):
         assert re.search(rf"^  {name} +\S", text, re.MULTILINE), name
+
+
+def test_each_command_is_in_one_group_of_the_help() -> None:
+    names = [name for group in GROUPS.values() for name in group]
+    assert sorted(names) == sorted([*COMMANDS, *TOOLS, "admin", "run"])
+
+
+@pytest.mark.parametrize("columns", [60, 80, 200])
+def test_help_is_not_cut_at_any_width_of_the_terminal(columns: int) -> None:
+    text = run("--help", COLUMNS=str(columns)).stdout
+    assert "..." not in text.partition("[ARGS]...")[2]
+    widest = max(map(len, text.splitlines()))
+    assert widest <= min(columns, COLUMNS_MAX)
+    assert columns < 200 or widest > 80
+
+
+@pytest.mark.parametrize(
+    ("word", "question"),
+    [
+        ("srve", " Did you mean 'serve'?"),
+        ("fault", " Did you mean 'faults'?"),
+        ("diagnostic", " Did you mean 'di"),
+        ("x", ""),
+    ],
+)
+def test_an_unknown_command_leads_to_a_similar_one(word: str, question: str) -> None:
+    done = run(word)
+    assert (done.returncode, done.stdout) == (64, "")
+    assert done.stderr.startswith(f"amqp-broker: No such command '{word}'.{question}")
 
 
 @pytest.mark.parametrize("flag", ["-h", "--help"])
