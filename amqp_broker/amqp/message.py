@@ -429,7 +429,7 @@ def routing_keys(message: Message, properties: Properties) -> list[str]:
     keys = [message.routing_key]
     if isinstance(copies, list):
         keys += [key for key in copies if isinstance(key, str)]
-    if isinstance(message, SpecialMessage):
+    if isinstance(message, SpecialMessage) and not message.is_rerouted:
         keys += message.blind_keys
     return keys
 

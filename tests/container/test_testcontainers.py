@@ -28,11 +28,16 @@ print(bool(name), connection._impl.params.heartbeat)
 """
 # Python's module accepts these two errors while it waits, and no others.
 OPEN = """
+import errno
 import pika
 from compat.waiting import wait_until
 def is_open():
     try: return pika.BlockingConnection(pika.URLParameters({url!r})).is_open
     except (pika.exceptions.IncompatibleProtocolError, pika.exceptions.AMQPConnectionError): return False
+    # pika's loop connects to itself, and the container's loopback comes up a moment after its first process.
+    except OSError as error:
+        if error.errno != errno.ENETUNREACH: raise
+        return False
 wait_until(is_open)
 """
 TLS_LOGIN = """

@@ -252,13 +252,16 @@ def _make_dead_form(
     headers = dict(properties.headers or {})
     is_rerouted = _is_rerouted(message)
     copies = [] if is_rerouted else [key for key in headers.get("CC", []) if isinstance(key, str)]
+    blind_keys = message.blind_keys if isinstance(message, SpecialMessage) else ()
+    # RabbitMQ 4 leaves out a key of the BCC, even if the queue before this one gave it to the message.
+    is_blind = is_rerouted and message.routing_key in blind_keys
     death = {
         "count": fields.Long(1),
         "reason": reason,
         "queue": queue.name,
         "time": fields.Timestamp(now_s),
         "exchange": message.exchange,
-        "routing-keys": [message.routing_key, *copies],
+        "routing-keys": [] if is_blind else [message.routing_key, *copies],
     }
     if properties.expiration is not None:
         death["original-expiration"] = properties.expiration
@@ -269,15 +272,14 @@ def _make_dead_form(
         headers[f"{prefix}-exchange"] = message.exchange
         headers[f"{prefix}-queue"] = queue.name
         headers[f"{prefix}-reason"] = reason
-    blind_keys: Sequence[str] = ()
     if settings.dead_letter_routing_key is not None:
         keys, is_rerouted = [settings.dead_letter_routing_key], True
         if not queue.vhost.broker.profile.keeps_copies:
             headers.pop("CC", None)
+            blind_keys = ()
     else:
         keys = [message.routing_key, *copies]
-        if isinstance(message, SpecialMessage):
-            blind_keys = message.blind_keys
+        if not is_rerouted:
             keys += blind_keys
     added = []
     if not history and not copies and not blind_keys:

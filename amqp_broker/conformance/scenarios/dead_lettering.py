@@ -236,6 +236,24 @@ def a_dead_letter_routing_key_takes_the_copies_away(lab: Lab) -> None:
 
 
 @scenario
+def a_dead_letter_routing_key_may_be_a_key_of_the_bcc(lab: Lab) -> None:
+    channel, dead, other = lab.channel(), lab.queue("dead"), lab.queue("other")
+    second = lab.queue("second", arguments=_to(dead))
+    q = lab.queue(arguments=_to(second))
+    lab.put(q, b"1", headers={"BCC": [second]})
+    lab.put(q, b"2", headers={"CC": [second]})
+    lab.put(q, b"3", headers={"BCC": [other]})
+    lab.put(q, b"4", headers={"BCC": [q]})
+    for _ in range(4):
+        _reject(channel, q)
+    for _ in range(6):
+        _reject(channel, second)
+    channel.sync(dead)
+    channel.drain(dead)
+    channel.drain(other)
+
+
+@scenario
 def a_copy_dies_in_the_queue_of_its_cc(lab: Lab) -> None:
     channel, dead = lab.channel(), lab.queue("dead")
     one, two = lab.queue("one", arguments=_to(dead)), lab.queue("two", arguments=_to(dead))

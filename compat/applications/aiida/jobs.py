@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import sys
 from hashlib import sha256
@@ -39,6 +40,13 @@ class Job(WorkChain):  # type: ignore[misc]
 
 
 def make_profile() -> None:
+    """Make the profile, unless there is one. A worker and a sender may start at the same time."""
+    with (FOLDER / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        _make_profile()
+
+
+def _make_profile() -> None:
     config = get_config(create=True)
     if NAME in config.profile_names:
         return
