@@ -12,6 +12,7 @@ import urllib.request
 import weakref
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import aio_pika
 import pika
@@ -255,8 +256,9 @@ def test_invalid_settings_are_refused() -> None:
     ],
 )
 def test_a_key_of_rabbitmq_conf_leads_to_its_setting(name: str, setting: str) -> None:
+    given: dict[str, Any] = {name: "x"}
     with pytest.raises(SettingsError, match=rf"there is no setting '{name}'; did you mean '{setting}'\?"):
-        EmbeddedBroker(**{name: "x"})
+        EmbeddedBroker(**given)
 
 
 def test_settings_are_read_from_texts_and_paths(tmp_path: Path) -> None:
