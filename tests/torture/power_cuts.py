@@ -245,7 +245,10 @@ def sure_places(records: list[Record], store_sync: str) -> list[int]:
 
 
 def cut(folder: Path, cuts: int, seed: int, store_sync: str, result: Result, *, is_lying: bool = False) -> None:
-    """Cut the power at random moments of one record; the folder must be new. A disk that `is_lying` flushes nothing."""
+    """Cut the power at random moments of one record; the folder must be new.
+
+    A disk that `is_lying` flushes nothing; its power is cut until a promise is broken.
+    """
     folder.mkdir()
     dice = random.Random(f"{seed} {store_sync}")
     world = World(folder / "disk", seed, store_sync)
@@ -268,6 +271,8 @@ def cut(folder: Path, cuts: int, seed: int, store_sync: str, result: Result, *, 
             image, boot = cut_start(image, store_sync, dice), 2
         for error in check(image, boot, store_sync, world.promises, records[moment].end, sure[moment]):
             result.errors.append(f"seed {seed}, moment {moment} of {len(records)}: {error}")
+        if is_lying and result.errors:
+            return
 
 
 def cut_start(image: Path, store_sync: str, dice: random.Random) -> Path:

@@ -30,8 +30,9 @@ def test_no_promise_is_lost_when_the_power_is_cut(tmp_path: Path, store_sync: st
 
 def test_a_disk_that_flushes_nothing_loses_promises(tmp_path: Path) -> None:
     result = Result()
-    cut(tmp_path / "cuts", 4, SEED, FULL, result, is_lying=True)
-    assert any("is lost" in error or "no start" in error for error in result.errors)
+    # About one image in four holds by chance all that was promised.
+    cut(tmp_path / "cuts", 30, SEED, FULL, result, is_lying=True)
+    assert result.errors != []
 
 
 @pytest.mark.parametrize("tool", TOOLS)

@@ -1,19 +1,11 @@
-import sys
-
 from compat.applications.application import Application
-
-PIP = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", "venv/bin/python")
+from compat.applications.virtual_environment import COMMAND, INSTALL, REFUSAL
 
 APPLICATION = Application(
     name="kiwipy",
     language="Python",
     version="0.9.0",
-    command=("venv/bin/python", "jobs.py"),
-    # Of its own, as it needs an older aio-pika than the tests.
-    install=(
-        (sys.executable, "-m", "venv", "--without-pip", "venv"),
-        (*PIP, "install", "--quiet", "-r", "requirements.txt"),
-    ),
-    # That of a vhost comes without its reason.
-    refusal=r"[A-Z]+_[A-Z]+ - .*|one of \['Connection.OpenOk'\]\", <Connection.Close",
+    command=COMMAND,
+    install=INSTALL,
+    refusal=REFUSAL,
 )
