@@ -84,7 +84,7 @@ class Transport:
         self.read_bytes = count
         data = bytes(cycle.read_view[: len(self.rest) + count])
         self.rest = b""
-        self.session.reader.receive(data, cycle.clock.now())
+        self.session.receive(data, cycle.clock.now())
         cycle.flush()
         broker, committing = cycle.broker, cycle.committing
         is_journaled = broker.journal.journal_bytes != self.session.gate.journal_bytes_before

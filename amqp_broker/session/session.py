@@ -45,6 +45,7 @@ from amqp_broker.broker.clients.client_connection import ClientConnection
 from amqp_broker.broker.durability.journal import JournalBroken
 from amqp_broker.broker.lab.connection_faults import BlackHoled, ConnectionFaults
 from amqp_broker.broker.lab.fault_rules import Rule
+from amqp_broker.broker.lab.input_delay import InputDelay
 from amqp_broker.broker.queues.consumer import Consumer
 from amqp_broker.broker.queues.leaving_reasons import CONNECTION_CLOSED
 from amqp_broker.broker.routing.route import Route
@@ -102,8 +103,11 @@ class Session(ClientConnection[Channel]):
         self.faults = ConnectionFaults(self)
         self.blocking = Blocking(self)
         self.reader = FrameReader(self)
-        # The reader's own method: a read costs no call more.
+        # The reader's own method, so that a read costs no call more; a fault that delays input puts its own here.
         self.receive = self.reader.receive
+        self.input_delay: InputDelay | None = None
+        # Too much of the client's input is on its way over a slow link; the socket is not read.
+        self.is_link_full = False
         # The broker's: the end of each read looks at it.
         self.freed_consumers: list[Consumer] = broker.freed_consumers
         # For the log: the number of the connection, and the reason for an irregular end.
@@ -222,12 +226,12 @@ class Session(ClientConnection[Channel]):
         self.is_working = False
         self.blocking.update()
         self.reader.end_hold()
-        self.receive(b"", self.broker.now)
+        self.reader.receive(b"", self.broker.now)
 
     @property
     def status(self) -> str:
-        # Work in steps, and a rest for the sake of others, are no blocks.
-        is_blocked = self.blocking.is_blocked and not self.is_working
+        # Work in steps, a rest for the sake of others, and a slow link are no blocks.
+        is_blocked = self.blocking.is_blocked and not self.is_working and not self.is_link_full
         if self.state not in (RUNNING, BLACK_HOLE) or not (self.broker.alarms or is_blocked):
             return str(self.state)
         return "blocked" if is_blocked else "blocking"
@@ -280,6 +284,8 @@ class Session(ClientConnection[Channel]):
     def connection_lost(self, now: int) -> None:
         """The socket is gone, for whatever reason."""
         self.broker.now = now
+        if self.input_delay is not None and self.input_delay.delays_end():
+            return
         if self.state is not CLOSING and not self.state.ignores_input:
             self.cause = connection_log.LOST
         self.drop()
@@ -303,6 +309,8 @@ class Session(ClientConnection[Channel]):
     def drop(self) -> None:
         """End the session: the socket closes as soon as the outbox is written."""
         self.reader.discard()
+        if self.input_delay is not None:
+            self.input_delay.discard()
         if self.state is not ENDED:
             # The log says less of a client that has sent nothing.
             connection_log.ended(self)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from amqp_broker.broker.lab.fault_rules import DELIVER
+from amqp_broker.broker.lab.fault_rules import DEAD_LETTER, DELIVER
 from amqp_broker.broker.observe.closest_keys import hint
 
 if TYPE_CHECKING:
@@ -24,8 +24,19 @@ BODY_BYTES_MAX: Final = 60
 HINTS_MAX: Final = 20
 # Faults that change an event; others have lines of their own.
 MARKING: Final = frozenset(
-    {"confirm_nack", "confirm_drop", "confirm_delay", "return", "duplicate", "delay_delivery", "hold_delivery"}
+    {
+        "confirm_nack",
+        "confirm_drop",
+        "confirm_delay",
+        "return",
+        "duplicate",
+        "delay_delivery",
+        "hold_delivery",
+        "drop_dead_letter",
+    }
 )
+# The event that a fault changes, by its moment; a publish otherwise.
+MARKED: Final = {DELIVER: "deliver", DEAD_LETTER: "dead_letter"}
 
 
 # Events that join the line of another one.
@@ -78,17 +89,17 @@ class FailureReport:
             return
         faults = self._hits.get((number, "publish"), []) if kind == "confirm" else self._hits.pop((number, kind), [])
         remark = _remark(faults)
-        if kind in ("publish", "dead_letter", "route") and not _places(headers):
+        if not remark and kind in ("publish", "dead_letter", "route") and not _places(headers):
             remark = self._hint(headers["exchange_name"], headers["routing_keys"])
         self._append(ReportedEvent(kind, name, number, headers, body[:BODY_BYTES_MAX], len(body), remark))
 
     def _add_fault(self, number: int, facts: dict[str, Any]) -> None:
-        """Add a fault. It follows the publish that it has hit, and is before the delivery."""
+        """Add a fault. It follows the publish that it has hit, and is before a delivery or a dead letter."""
         action = facts["action"]
         if action not in MARKING:
             self._append(ReportedEvent("fault", facts["connection"], number, facts, b"", 0, action))
             return
-        kind = "deliver" if facts["on"] == DELIVER else "publish"
+        kind = MARKED.get(facts["on"], "publish")
         faults = self._hits.setdefault((number, kind), [])
         faults.append(action)
         if len(self._hits) > EVENTS_MAX:

@@ -12,7 +12,18 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from amqp_broker.broker.admin import globs
-from amqp_broker.broker.lab.fault_rules import ACK, CONFIRM, DELIVER, METHOD, OF_METHOD, PUBLISH, Rule, can_hit, fits
+from amqp_broker.broker.lab.fault_rules import (
+    ACK,
+    CONFIRM,
+    DEAD_LETTER,
+    DELIVER,
+    METHOD,
+    OF_METHOD,
+    PUBLISH,
+    Rule,
+    can_hit,
+    fits,
+)
 
 if TYPE_CHECKING:
     from amqp_broker.broker.clients.client_connection import Connection
@@ -25,6 +36,7 @@ MOMENTS: Final = {
     CONFIRM: (("publish", "tx_publish"), "publish", "publishes"),
     DELIVER: (("deliver",), "delivery", "deliveries"),
     ACK: (("ack",), "ack", "acks"),
+    DEAD_LETTER: (("dead_letter",), "dead letter", "dead letters"),
     METHOD: ((), "method", "methods"),
 }
 OF_CONNECTION: Final = ((), "connection", "connections")
@@ -70,13 +82,20 @@ def _facts(rule: Rule, events: list[ReportedEvent], opened: dict[str, Facts]) ->
         if event.kind not in kinds:
             continue
         headers = event.headers
-        yield _client(headers["connection"], opened) | {
+        # The broker dead-letters messages, and no client.
+        yield _client(headers.get("connection", ""), opened) | {
             "vhost": [headers["vhost"]],
-            "user": [headers["user"]],
+            "user": [headers.get("user", "")],
             "exchange": [headers["exchange_name"]],
             "routing_key": headers["routing_keys"][:1] or [""],
-            "queue": headers.get("routed_queues", []) if kinds[0] == "publish" else [event.name],
+            "queue": _queues(event),
         }
+
+
+def _queues(event: ReportedEvent) -> list[str]:
+    """Return the queues that a message goes to or comes from."""
+    targets: list[str] = event.headers.get("routed_queues", [])
+    return targets if event.kind in ("publish", "tx_publish") else [event.name, *targets]
 
 
 def _facts_of_methods(methods: list[SentMethod], opened: dict[str, Facts]) -> Iterator[Facts]:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from amqp_broker.broker.admin.policies import Policy
 from amqp_broker.broker.queues.queue import QueueDeclaration
 from compat.go.test_go import Program, executable, number, race_option  # noqa: F401 # two of them are fixtures
 from compat.go.toolchain import run_go
@@ -84,6 +85,22 @@ def test_no_confirmed_message_is_missing(
     assert program.logged(log)
 
 
+def test_dead_letters_of_a_full_queue_are_lost(running: RunningServer, publish: Callable[[], Program]) -> None:
+    declaration = QueueDeclaration("dead", {}, is_durable=True)
+    definition = {"max-length": 5, "dead-letter-exchange": "", "dead-letter-routing-key": "dead"}
+
+    def prepare(server: Any) -> None:
+        server.broker.vhosts["/"].declare_queue(declaration)
+        server.broker.vhosts["/"].policies.put(Policy("short", "^orders$", definition))
+
+    running.ask(prepare)
+    rule = running.faults.add("drop_dead_letter", queue="dead", times=4)
+    assert publish().finish() == 0
+    # The rule loses the dead letters 1 to 4.
+    dead = running.ask(lambda server: list(server.broker.vhosts["/"].queues["dead"].messages()))
+    assert (ids(running), len(dead), rule.hits) == (set(range(8, MESSAGES + 1)), MESSAGES - 5 - 4, 4)
+
+
 def test_a_blocked_publisher_continues_when_unblocked(running: RunningServer, publish: Callable[..., Program]) -> None:
     rule = running.faults.add("block", on="publish", after=3, times=1)
     program = publish(CONFIRM_TIMEOUT="10s")
@@ -124,8 +141,20 @@ def test_a_refused_login_is_a_refusal(running: RunningServer, publish: Callable[
     assert publish().finish() == 1
 
 
-def test_a_publisher_waits_for_late_answers(running: RunningServer, publish: Callable[..., Program]) -> None:
-    rule = running.faults.add("latency", on="open", delay_ms=20, jitter_ms=20, seed=1)
+@pytest.mark.parametrize("direction", ["input", "output"])
+@pytest.mark.parametrize(
+    ("action", "said"),
+    [
+        ("latency", {"delay_ms": 20, "jitter_ms": 20, "seed": 1}),
+        ("bandwidth", {"bytes_per_s": 10_000}),
+        ("slow_close", {"delay_ms": 300}),
+    ],
+)
+def test_a_publisher_waits_over_a_slow_link(
+    running: RunningServer, publish: Callable[..., Program], action: str, said: dict[str, Any], direction: str
+) -> None:
+    where = {} if action == "slow_close" else {"direction": direction}
+    rule = running.faults.add(action, on="open", **said, **where)
     program = publish()
     assert program.finish() == 0
     assert (rule.hits, program.logged("reconnecting")) == (1, [])

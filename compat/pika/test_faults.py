@@ -267,12 +267,45 @@ def test_a_message_whose_ack_was_lost_is_redelivered(running: RunningServer, cha
     assert again.redelivered
 
 
-def test_late_replies_are_waited_for(running: RunningServer, channel: BlockingChannel) -> None:
-    running.faults.add("latency", delay_ms=100)
+@pytest.mark.parametrize("direction", ["input", "output"])
+def test_late_replies_are_waited_for(running: RunningServer, channel: BlockingChannel, direction: str) -> None:
+    running.faults.add("latency", delay_ms=100, direction=direction)
     began = time.monotonic()
     for _ in range(3):
         channel.queue_declare("q")
     assert time.monotonic() - began > 0.29
+
+
+def test_a_large_message_takes_its_time_over_a_slow_link(running: RunningServer, channel: BlockingChannel) -> None:
+    running.faults.add("bandwidth", bytes_per_s=1_000_000, direction="input")
+    running.faults.add("bandwidth", bytes_per_s=500_000)
+    began = time.monotonic()
+    publish(channel, bytes(400_000))
+    _, _, body = channel.basic_get("q", auto_ack=True)
+    # 0.4 s to the broker, and 0.8 s back.
+    assert (len(body), time.monotonic() - began > 1.19) == (400_000, True)
+
+
+def test_a_dead_letter_is_lost_and_the_next_one_arrives(running: RunningServer, channel: BlockingChannel) -> None:
+    rule = running.faults.add("drop_dead_letter", queue="dead", times=1)
+    channel.queue_declare("dead")
+    dying = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"}
+    channel.queue_declare("dying", arguments=dying)
+    for body in (b"1", b"2"):
+        channel.basic_publish("", "dying", body)
+        method, _, _ = channel.basic_get("dying")
+        channel.basic_reject(method.delivery_tag, requeue=False)
+    assert channel.basic_get("dead", auto_ack=True)[2] == b"2"
+    assert rule.hits == 1
+
+
+def test_a_late_answer_to_the_close_of_a_connection_is_waited_for(
+    running: RunningServer, channel: BlockingChannel
+) -> None:
+    running.faults.add("slow_close", delay_ms=200)
+    began = time.monotonic()
+    channel.connection.close()
+    assert time.monotonic() - began > 0.19
 
 
 def test_a_persistent_message_whose_confirm_was_lost_is_on_disk_and_a_nacked_one_is_not(tmp_path: Path) -> None:

@@ -60,11 +60,11 @@ def test_the_form_shows_the_fields_of_the_chosen_action(browser: Browser, runnin
     browser.press("Add fault")
     browser.until(lambda: shown(browser) == {"Action", "When"} | message | limits)
     browser.fill("Exchange", "left behind", "dialog")
-    browser.fill("Action", "Answer late (latency)", "dialog")
+    browser.fill("Action", "Slow the connection by a delay (latency)", "dialog")
     connection = {"Virtual host", "User", "Connection"}
-    assert shown(browser) == {"Action", "When", "Delay (ms)", "Jitter (ms)", "Seed"} | connection
+    assert shown(browser) == {"Action", "When", "Delay (ms)", "Jitter (ms)", "Direction", "Seed"} | connection
     browser.fill("When", "open", "dialog")
-    assert shown(browser) == {"Action", "When", "Delay (ms)", "Jitter (ms)"} | connection | limits
+    assert shown(browser) == {"Action", "When", "Delay (ms)", "Jitter (ms)", "Direction"} | connection | limits
     # A parameter that the action needs is demanded, and a field that is hidden is not sent.
     browser.press("Add fault", "dialog")
     assert browser.script("return document.activeElement === arguments[0]", browser.field("Delay (ms)", "dialog"))

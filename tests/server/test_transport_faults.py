@@ -95,3 +95,25 @@ def test_a_late_answer_arrives(running: RunningServer) -> None:
     client.open()
     add(running, "latency", delay_ms=20, jitter_ms=20)
     client.close()
+
+
+def test_a_late_request_of_a_client_that_has_gone_is_acted_on(running: RunningServer) -> None:
+    client = Client(running.port).open()
+    client.declare("q")
+    add(running, "latency", delay_ms=200, direction="input")
+    # A frame that the shell reads in several parts.
+    client.publish("q", bytes(300_000))
+    client.socket.close()
+    running.until(lambda server: not server.transports)
+    running.until(lambda server: server.broker.vhosts["/"].queues["q"].ready_count == 1)
+    running.until(lambda server: not server.broker.connections)
+
+
+def test_a_stream_of_publishes_over_a_slow_link_is_read_as_fast_as_the_link(running: RunningServer) -> None:
+    client = Client(running.port).open()
+    client.declare("q")
+    add(running, "bandwidth", bytes_per_s=4_000_000, direction="input")
+    for _ in range(40):
+        client.publish("q", bytes(50_000))
+    client.declare("q")
+    assert client.ready_count("q") == 40

@@ -132,6 +132,21 @@ def test_the_effect_of_a_fault_on_a_delivery_is_marked() -> None:
     ]
 
 
+def test_a_dead_letter_that_a_fault_drops_has_no_hint_at_bindings() -> None:
+    lab, report = Lab(), FailureReport()
+    peer = lab.connect()
+    report.begin(lab.vhost)
+    peer.declare("dead")
+    dying = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead", "x-max-length": 0}
+    peer.declare("dying", arguments=dying)
+    lab.broker.faults.add(Rule("drop_dead_letter"))
+    peer.publish("dying", b"m")
+    assert words(report.text())[1:] == [
+        "#1 drop queue 'dying': maxlen",
+        "#2 dead_letter queue 'dying' (was #1), maxlen -> no queue (fault drop_dead_letter)",
+    ]
+
+
 def test_a_fault_of_a_connection_has_a_line() -> None:
     lab, report = Lab(), FailureReport()
     peer = lab.connect()

@@ -170,3 +170,14 @@ def test_rules_on_connections_name_those_that_are_open(tried: Tried) -> None:
     ]
     tried.peer.disconnect()
     assert tried.reasons() == ["no connection is open now"] * 3
+
+
+def test_the_closest_dead_letter_is_named_with_its_source_and_its_targets(tried: Tried) -> None:
+    tried.peer.declare("dying", arguments={"x-dead-letter-exchange": "", "x-max-length": 0})
+    tried.peer.declare("paid.dead", arguments={"x-dead-letter-exchange": "amq.direct", "x-max-length": 0})
+    tried.peer.declare("dead")
+    tried.peer.call(commands.Queue.Bind(queue="dead", exchange="amq.direct", routing_key="paid.dead"))
+    tried.add("drop_dead_letter", queue="letters")
+    assert tried.reasons() == ["there was no dead letter"]
+    tried.peer.publish("paid.dead")
+    assert tried.reasons() == ["1 dead letter had queue 'paid.dead', 'dead'"]

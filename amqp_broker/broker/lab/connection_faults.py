@@ -5,12 +5,14 @@ An error that ends the connection while its input is read is raised, for the rea
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from amqp_broker.amqp import frames as wire
-from amqp_broker.amqp.connection_states import RUNNING
+from amqp_broker.amqp.connection_states import CLOSING, RUNNING
 from amqp_broker.amqp.errors import ChannelError, ConnectionError_, Disconnect
+from amqp_broker.broker.lab.input_delay import InputDelay
 from amqp_broker.broker.lab.output_delay import OutputDelay
 
 if TYPE_CHECKING:
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
 TORN_FRAME: Final = wire.HEARTBEAT_FRAME[:5]
 # Reason for the end of a connection, as the log has it.
 CAUSE: Final = "a fault"
+# Actions that make a direction of a connection a slow link.
+SLOWING: Final = ("latency", "bandwidth")
 
 
 class BlackHoled(Exception):
@@ -34,7 +38,7 @@ class ConnectionFaults:
     an orderly close.
     """
 
-    __slots__ = ("_session", "active", "resets_socket")
+    __slots__ = ("_answer_close", "_session", "active", "resets_socket")
     # For the compiler.
     __deletable__ = ("_session",)
 
@@ -42,6 +46,8 @@ class ConnectionFaults:
         self._session = session
         self.active: tuple[Rule, ...] = ()
         self.resets_socket = False
+        # Answers a connection.close that is answered late.
+        self._answer_close: Callable[[], None] | None = None
 
     def forget_session(self) -> None:
         """Forget the session, which has ended."""
@@ -135,13 +141,15 @@ class ConnectionFaults:
             session.blocking.update()
             if rule.duration_ms:
                 end_ms = session.broker.now + rule.duration_ms
-                rule.affected[session] = session.broker.timers.at(end_ms, partial(end_block, session, rule))
+                rule.affected[session] = session.broker.timers.at(end_ms, partial(end_fault, session, rule))
         elif rule.action == "stop_heartbeats" and session.heartbeats is not None:
             session.heartbeats.is_suppressed = True
-        elif rule.action == "latency":
-            if session.outbox.delay is None:
-                session.outbox.delay = OutputDelay(session)
-            session.outbox.delay.follow(rule)
+        elif rule.action in SLOWING:
+            if rule.is_on_input:
+                session.input_delay = session.input_delay or InputDelay(session)
+            else:
+                session.outbox.delay = session.outbox.delay or OutputDelay(session)
+            self._follow_slowing(rule)
         elif rule.action == "black_hole":
             session.enter_black_hole()
 
@@ -156,12 +164,36 @@ class ConnectionFaults:
             session.blocking.update()
         elif rule.action == "stop_heartbeats" and session.heartbeats is not None:
             session.heartbeats.is_suppressed = any(other.action == rule.action for other in self.active)
-        elif rule.action == "latency" and session.outbox.delay is not None:
-            # The newest of several counts.
-            session.outbox.delay.follow(next((one for one in reversed(self.active) if one.action == "latency"), None))
+        elif rule.action in SLOWING:
+            self._follow_slowing(rule)
+        elif rule.action == "slow_close":
+            self._end_wait_for_close()
         elif rule.action == "black_hole":
             self.resets_socket, session.cause = True, session.cause or CAUSE
             session.leave_black_hole()
+
+    def _follow_slowing(self, rule: Rule) -> None:
+        """Follow the rules that slow the direction of a rule, which has just begun or ended."""
+        rules = [one for one in self.active if one.action in SLOWING and one.is_on_input is rule.is_on_input]
+        delay = self._session.input_delay if rule.is_on_input else self._session.outbox.delay
+        if delay is not None:
+            delay.follow(rules)
+
+    def delays_close(self, answer: Callable[[], None]) -> bool:
+        """Return whether a rule has connection.close answered later; `answer` does that."""
+        session = self._session
+        rule = next((one for one in reversed(self.active) if one.action == "slow_close"), None)
+        if rule is None:
+            return False
+        self._answer_close = answer
+        end_ms = session.broker.now + rule.delay_ms
+        rule.affected[session] = session.broker.timers.at(end_ms, partial(end_fault, session, rule))
+        return True
+
+    def _end_wait_for_close(self) -> None:
+        answer, self._answer_close = self._answer_close, None
+        if answer is not None and self._session.state is CLOSING:
+            answer()
 
     def release(self) -> None:
         """Have all rules forget the session: its socket is gone."""
@@ -174,8 +206,8 @@ class ConnectionFaults:
         return next((rule.text or "low on memory" for rule in self.active if rule.action == "block"), None)
 
 
-def end_block(session: Session, rule: Rule, now: int) -> None:
-    """End a block whose time is over."""
+def end_fault(session: Session, rule: Rule, now: int) -> None:
+    """End the effect of a rule whose time is over."""
     session.broker.now = now
     session.faults.end(rule)
 

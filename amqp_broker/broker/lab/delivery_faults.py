@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, cast
 
-from amqp_broker.broker.lab.fault_rules import ENDS
+from amqp_broker.broker.lab.fault_rules import ENDS, KEEPING_BACK
 from amqp_broker.broker.queues.leaving_reasons import CANCELLED
 
 if TYPE_CHECKING:
@@ -48,9 +48,7 @@ def deliver(
     """
     injector, handover = broker.faults, Handover(queue, consumer, message, delivered, position, redelivered)
     delays = [
-        rule
-        for rule in injector.on_deliver
-        if rule.action in ("delay_delivery", "hold_delivery") and (queue, position) not in rule.delayed
+        rule for rule in injector.on_deliver if rule.action in KEEPING_BACK and (queue, position) not in rule.delayed
     ]
     hits = injector.hits(delays, lambda rule: keeps_back(rule, handover), one=True)
     for rule in injector.on_deliver:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import count
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from amqp_broker.amqp.errors import DoesNotExist, InvalidParameter
 from amqp_broker.broker.lab import delivery_faults
@@ -20,8 +20,10 @@ from amqp_broker.broker.lab.fault_rules import (
     ACK,
     CONFIRM,
     CONNECT,
+    DEAD_LETTER,
     DELIVER,
     ENDS,
+    KEEPING_BACK,
     LOGIN,
     METHOD,
     NOW,
@@ -62,6 +64,7 @@ class FaultInjector:
         self.on_publish: tuple[Rule, ...] = ()
         self.on_deliver: tuple[Rule, ...] = ()
         self.on_ack: tuple[Rule, ...] = ()
+        self.on_dead_letter: tuple[Rule, ...] = ()
         self.on_method: tuple[Rule, ...] = ()
         # The last methods that a rule on methods was compared with.
         self.methods: deque[SentMethod] = deque(maxlen=METHODS_MAX)
@@ -109,15 +112,15 @@ class FaultInjector:
         return rule
 
     def _check_places(self, rule: Rule) -> None:
-        """Raise InvalidParameter for a rule on deliveries of a queue that is a stream."""
+        """Raise InvalidParameter for a rule that keeps back deliveries of a queue that is a stream."""
         vhosts = self._broker.vhosts.values()
         named = [
             vhost.queues[rule.queue]
             for vhost in vhosts
-            if rule.on == DELIVER and rule.queue in vhost.queues and rule.vhost in (None, vhost.name)
+            if rule.action in KEEPING_BACK and rule.queue in vhost.queues and rule.vhost in (None, vhost.name)
         ]
         if named and all(queue.type == "stream" for queue in named):
-            raise InvalidParameter(f"queue '{rule.queue}' is a stream, and no rule on 'deliver' applies to streams")
+            raise InvalidParameter(f"queue '{rule.queue}' is a stream, and '{rule.action}' does not apply to streams")
 
     def remove(self, rule_id: int) -> None:
         """Remove a rule and those that follow it, and end their effects on connections. Raise DoesNotExist."""
@@ -163,6 +166,7 @@ class FaultInjector:
         self.on_publish = tuple(rule for rule in active if rule.on in (PUBLISH, CONFIRM))
         self.on_deliver = tuple(rule for rule in active if rule.on == DELIVER)
         self.on_ack = tuple(rule for rule in active if rule.on == ACK)
+        self.on_dead_letter = tuple(rule for rule in active if rule.on == DEAD_LETTER)
         self.on_method = tuple(rule for rule in active if rule.on == METHOD)
         if not any(rule.on == METHOD for rule in self):
             self.methods.clear()
@@ -280,8 +284,24 @@ class FaultInjector:
             return
         client = {"connection": connection.name, "user": "" if connection.user is None else connection.user.name}
         for rule in hits:
-            facts = {"action": rule.action, "rule_id": rule.id, "on": rule.on, "parameters": rule.parameters()}
-            vhost.trace.faulted(connection.name, {**client, **facts, **more}, message, queue)
+            vhost.trace.faulted(connection.name, {**client, **facts_of(rule), **more}, message, queue)
+
+    def drops(self, queue: Queue, dead: Message, targets: Iterable[Queue]) -> bool:
+        """Return whether a rule has a dead letter of the queue reach none of its targets."""
+        vhost, names = queue.vhost, [queue.name, *(target.name for target in targets)]
+        hits = self.hits(
+            self.on_dead_letter,
+            lambda rule: (
+                rule.vhost in (None, vhost.name)
+                and rule.matches_message(dead.exchange, dead.routing_key)
+                and rule.matches_queue(names)
+            ),
+            one=True,
+        )
+        if vhost.trace is not None:
+            for rule in hits:
+                vhost.trace.faulted("", {"connection": "", "user": "", **facts_of(rule)}, dead, queue.name)
+        return bool(hits)
 
     def hits_of_ack(self, connection: Connection, message: Message, queue: Queue) -> list[Rule]:
         """Return the rule that hits the ack of a message, if one does."""
@@ -294,3 +314,13 @@ class FaultInjector:
     ) -> None:
         """Deliver a message of a queue that a rule may concern; see `delivery_faults.deliver`."""
         delivery_faults.deliver(self._broker, queue, consumer, message, delivered, position, redelivered)
+
+    def deliver_from_stream(self, queue: Queue, consumer: Consumer, message: Message, position: int) -> None:
+        """Deliver a message of a stream that a rule may concern. None keeps it back: a stream has its order."""
+        handover = delivery_faults.Handover(queue, consumer, message, message, position, redelivered=False)
+        delivery_faults.arrive(self._broker, handover)
+
+
+def facts_of(rule: Rule) -> dict[str, Any]:
+    """Return what an event says about a rule that has hit."""
+    return {"action": rule.action, "rule_id": rule.id, "on": rule.on, "parameters": rule.parameters()}

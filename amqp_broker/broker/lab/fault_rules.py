@@ -27,7 +27,7 @@ REGEX: Final = "regex:"
 
 # The moments of a rule.
 CONNECT, LOGIN, OPEN, PUBLISH, CONFIRM = "connect", "login", "open", "publish", "confirm"
-DELIVER, ACK, METHOD, NOW = "deliver", "ack", "method", "now"
+DELIVER, ACK, DEAD_LETTER, METHOD, NOW = "deliver", "ack", "dead_letter", "method", "now"
 
 # Fields that are known at each moment, and so can be matched.
 OF_LOGIN: Final = ("user", "connection", "client_property")
@@ -42,6 +42,7 @@ KNOWN: Final[dict[str, tuple[str, ...]]] = {
     CONFIRM: OF_MESSAGE,
     DELIVER: OF_MESSAGE,
     ACK: OF_MESSAGE,
+    DEAD_LETTER: ("vhost", "exchange", "routing_key", "queue"),
     METHOD: OF_METHOD,
     NOW: OF_OPEN,
 }
@@ -98,12 +99,32 @@ ACTIONS: Final[dict[str, Action]] = {
     "unblock": Action((NOW,)),
     "cancel_consumer": Action((NOW, DELIVER)),
     "stop_heartbeats": Action((NOW, OPEN)),
-    "latency": Action((NOW, OPEN), ("delay_ms",), ("jitter_ms",)),
+    "latency": Action((NOW, OPEN), ("delay_ms",), ("jitter_ms", "direction")),
+    "bandwidth": Action((NOW, OPEN), ("bytes_per_s",), ("direction",)),
+    "slow_close": Action((NOW, OPEN), ("delay_ms",)),
     "duplicate": Action((DELIVER,)),
     "delay_delivery": Action((DELIVER,), ("delay_ms",)),
     "hold_delivery": Action((DELIVER,)),
     "drop_ack": Action((ACK,)),
+    "drop_dead_letter": Action((DEAD_LETTER,)),
 }
+# The parameters of actions, and those that are texts.
+PARAMETERS: Final = (
+    "delay_ms",
+    "jitter_ms",
+    "duration_ms",
+    "bytes_per_s",
+    "direction",
+    "code",
+    "text",
+    "is_routed",
+    "is_mid_frame",
+)
+TEXTS: Final = ("text", "direction")
+# The broker's output, which is the default, or its input.
+DIRECTIONS: Final = ("output", "input")
+# Actions that keep back a delivery.
+KEEPING_BACK: Final = frozenset({"delay_delivery", "hold_delivery"})
 # Actions after which the channel or the connection is not served any more: no other rule has an effect then.
 ENDS: Final = frozenset({"close_channel", "close_connection", "cut", "reset", "black_hole", "refuse", "refuse_login"})
 # Default reply code and text by action.
@@ -145,6 +166,8 @@ class Rule:
     delay_ms: int = 0
     jitter_ms: int = 0
     duration_ms: int = 0
+    bytes_per_s: int = 0
+    direction: str = ""
     code: int = 0
     text: str = ""
     is_routed: bool = False
@@ -201,6 +224,11 @@ class Rule:
         return {name: value for name in (*action.needs, *action.may_have) if (value := getattr(self, name))}
 
     @property
+    def is_on_input(self) -> bool:
+        """True if the rule concerns the input of the broker, and not its output."""
+        return self.direction == "input"
+
+    @property
     def is_spent(self) -> bool:
         return self.on == NOW or (self.times is not None and self.hits >= self.times)
 
@@ -247,11 +275,13 @@ class Rule:
                 raise InvalidParameter(
                     f"'{name}' is not known on '{self.on}'; '{self.action}' is also possible on: {', '.join(action.on)}"
                 )
-        for name in ("delay_ms", "jitter_ms", "duration_ms", "code", "text", "is_routed", "is_mid_frame"):
+        for name in PARAMETERS:
             if getattr(self, name) and name not in (*action.needs, *action.may_have):
                 raise InvalidParameter(f"'{self.action}' has no {name}")
             if name in action.needs and not getattr(self, name):
                 raise InvalidParameter(f"'{self.action}' needs {name}")
+        if self.direction not in ("", *DIRECTIONS):
+            raise InvalidParameter(f"direction must be {' or '.join(DIRECTIONS)}, not '{self.direction}'")
         if self.on == NOW and (self.times is not None or self.after or self.probability != 1.0):
             raise InvalidParameter("times, after and probability mean nothing on 'now'")
         if self.method is not None and not any(can_hit(self.action, self.method, name) for name in METHODS):
@@ -264,13 +294,13 @@ class Rule:
             self.text = text if self.code == code else f"{name_of(self.code)} - closed by a fault"
 
     def _check_types(self) -> None:
-        for name in ("on", "vhost", "exchange", "routing_key", "queue", "method", "user", "connection", "text"):
+        for name in ("on", "vhost", "exchange", "routing_key", "queue", "method", "user", "connection", *TEXTS):
             value = getattr(self, name)
             if value is not None and not isinstance(value, str):
                 raise InvalidParameter(f"{name} must be a text, not {value!r}")
             if value is not None and len(value.encode("utf-8", "surrogateescape")) > patterns.PATTERN_BYTES_MAX:
                 raise InvalidParameter(f"{name} is longer than {patterns.PATTERN_BYTES_MAX} octets")
-            if value is not None and name not in ("on", "vhost", "text") and value.startswith(REGEX):
+            if value is not None and name not in ("on", "vhost", *TEXTS) and value.startswith(REGEX):
                 patterns.check(value.removeprefix(REGEX))
         if len(self.text.encode("utf-8", "surrogateescape")) > TEXT_BYTES_MAX:
             raise InvalidParameter(f"text is longer than {TEXT_BYTES_MAX} octets")
@@ -364,6 +394,7 @@ NUMBERS: Final = (
     ("delay_ms", 0, TIME_MAX_MS),
     ("jitter_ms", 0, TIME_MAX_MS),
     ("duration_ms", 0, TIME_MAX_MS),
+    ("bytes_per_s", 0, COUNT_MAX),
     ("code", 0, 65535),
 )
 

@@ -1,69 +1,54 @@
-"""Latency: the output of a connection arrives later than it was written."""
+"""The output of a connection over a slow link: it arrives later than it was written."""
 
 from __future__ import annotations
 
-from collections import deque
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from amqp_broker.amqp.connection_states import ENDED
+from amqp_broker.broker.lab.slow_link import WAITING_BYTES_MAX, SlowLink
 
 if TYPE_CHECKING:
     from amqp_broker.broker.lab.fault_rules import Rule
     from amqp_broker.session.session import Session
 
-# Bytes of delayed output beyond which consumers of the connection get nothing more.
-DELAYED_BYTES_MAX: Final = 256 * 1024
-
 
 class OutputDelay:
-    """Delays each flush of a session by what its present rule says, and keeps their order."""
+    """Delays each flush of a session. Consumers get nothing more while too much is on its way."""
+
+    __slots__ = ("_has_paused", "_link", "_session")
 
     def __init__(self, session: Session) -> None:
-        # None if the delay has ended: all that is delayed arrives with the next flush.
-        self._rule: Rule | None = None
         self._session = session
-        # When it is due, and what was flushed then.
-        self._delayed: deque[tuple[int, list[bytes]]] = deque()
-        self._bytes = 0
-        self._last_due_ms = 0
+        self._link = SlowLink(session.broker, self._on_due)
         self._has_paused = False
 
-    def pass_on(self, output: list[bytes]) -> list[bytes]:
-        """Delay `output`, and return what is due now. A connection that has ended is not delayed."""
-        session, rule, now = self._session, self._rule, self._session.broker.now
-        if rule is None:
-            session.outbox.delay = None
-            return [piece for _, pieces in self._delayed for piece in pieces] + output
-        if output:
-            jitter_ms = rule.random(rule.jitter_ms + 1) if rule.jitter_ms else 0
-            due = max(self._last_due_ms, now + rule.delay_ms + jitter_ms)
-            self._last_due_ms = due
-            self._delayed.append((due, output))
-            self._bytes += sum(map(len, output))
-            session.broker.timers.at(due, self._on_due)
-            if self._bytes > DELAYED_BYTES_MAX and not session.is_backpressured:
-                self._has_paused = True
-                session.pause()
-        arrived: list[bytes] = []
-        while self._delayed and (self._delayed[0][0] <= now or session.state is ENDED):
-            _, pieces = self._delayed.popleft()
-            self._bytes -= sum(map(len, pieces))
-            arrived += pieces
-        if self._has_paused and self._bytes <= DELAYED_BYTES_MAX // 2:
-            self._has_paused = False
-            session.resume(now)
-        return arrived
-
-    def follow(self, rule: Rule | None) -> None:
-        """Delay by what another rule says from now on, or end the delay."""
-        self._rule = rule
-        if rule is not None:
+    def follow(self, rules: Iterable[Rule]) -> None:
+        """Delay as these rules say from now on, or end the delay."""
+        self._link.follow(rules)
+        if self._link.is_slow:
             return
         self._session.outbox.request_flush()
         if self._has_paused:
             self._has_paused = False
             self._session.resume(self._session.broker.now)
 
+    def pass_on(self, output: list[bytes]) -> list[bytes]:
+        """Delay `output`, and return what arrives now. A connection that has ended is not delayed."""
+        session, link = self._session, self._link
+        if not link.is_slow:
+            session.outbox.delay = None
+            return link.arrived() + output
+        if output:
+            link.put(b"".join(output))
+        arrived = link.arrived(is_over=session.state is ENDED)
+        if link.waiting_bytes > WAITING_BYTES_MAX and not session.is_backpressured:
+            self._has_paused = True
+            session.pause()
+        elif self._has_paused and link.waiting_bytes <= WAITING_BYTES_MAX // 2:
+            self._has_paused = False
+            session.resume(session.broker.now)
+        return arrived
+
     def _on_due(self, now: int) -> None:
-        self._session.broker.now = now
         self._session.outbox.request_flush()

@@ -274,7 +274,10 @@ class StreamQueue(Queue):
                 reader.next += 1
                 messages_left -= 1
                 if filter_ is None or filter_.matches(message):
-                    consumer.deliver(message, reader.next - 1, False)
+                    if self.is_faulty:
+                        self.vhost.broker.faults.deliver_from_stream(self, consumer, message, reader.next - 1)
+                    else:
+                        consumer.deliver(message, reader.next - 1, False)
                     if trace is not None:
                         trace.delivered_to(consumer, message, False)
                     if consumer.is_full or not consumer.is_taking:

@@ -160,6 +160,9 @@ def push(vhost: VHost, letter: DeadLetter, taken_by: Collection[str] = ()) -> tu
     targets = found or []
     if taken_by:
         targets = [target for target in targets if target.name not in taken_by]
+    faults = vhost.broker.faults
+    if faults.on_dead_letter and targets and faults.drops(queue, dead, targets):
+        targets, taken_by = [], ()
     if vhost.trace is not None:
         vhost.trace.dead_lettered(queue, former, dead, reason, targets)
     publisher = queue.publisher if queue.dead_letters_at_least_once else None

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import click
 
-from amqp_broker.broker.lab.fault_rules import ACTIONS, KNOWN, OF_METHOD, Rule
+from amqp_broker.broker.lab.fault_rules import ACTIONS, DIRECTIONS, KNOWN, OF_METHOD, Rule
 from amqp_broker.cli.own.broker_client import ask, of_a_running_broker
 
 # The types of a rule's fields, as the source has them.
@@ -49,6 +49,7 @@ def numbers(command: Callable[..., None]) -> Callable[..., None]:
     for name, help_ in (
         ("code", "Reply code of return, close_channel and close_connection."),
         ("duration-ms", "Duration of block in milliseconds; by default, until the rule is removed."),
+        ("bytes-per-s", "Rate of bandwidth in octets per second."),
         ("jitter-ms", "Variation of latency in milliseconds."),
         ("delay-ms", "Delay in milliseconds."),
         ("seed", "Seed of probability and jitter."),
@@ -80,6 +81,7 @@ def matches(command: Callable[..., None]) -> Callable[..., None]:
 @click.option("--client-property", multiple=True, metavar="NAME=GLOB", help="Property of the client; repeatable.")
 @numbers
 @click.option("--probability", type=float, help="Probability that a match is a hit, from 0 to 1.")
+@click.option("--direction", type=click.Choice(DIRECTIONS), help="Of latency and bandwidth; by default output.")
 @click.option("--text", help="Reply text, or reason of block.")
 @click.option("--routed", "is_routed", is_flag=True, help="Also route the returned message.")
 @click.option("--mid-frame", "is_mid_frame", is_flag=True, help="Cut or reset in the middle of a frame.")

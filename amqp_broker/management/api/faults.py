@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, Struct
 
-from amqp_broker.broker.lab.fault_rules import ACTIONS, KNOWN, REPLIES, Rule, known_fields
+from amqp_broker.broker.lab.fault_rules import ACTIONS, DIRECTIONS, KNOWN, REPLIES, Rule, known_fields
 from amqp_broker.management.http.answers import NO_CONTENT, Answer, not_found
 from amqp_broker.management.http.auth import ADMINISTRATOR
 from amqp_broker.management.http.endpoint import Endpoints
@@ -42,6 +42,8 @@ class NewFault(Struct):
     delay_ms: _Count = UNSET
     jitter_ms: _Count = UNSET
     duration_ms: _Count = UNSET
+    bytes_per_s: _Count = UNSET
+    direction: Annotated[Any, Meta(extra_json_schema={"enum": list(DIRECTIONS)})] = UNSET
     code: _Count = UNSET
     probability: Annotated[Any, Meta(extra_json_schema={"type": "number", "exclusiveMinimum": 0, "maximum": 1})] = UNSET
     is_routed: _Flag = UNSET

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 class Blocking:
     """The reasons for which one connection is not read.
 
-    These are alarms, fault rules, work in steps, and black holes. An alarm blocks a connection with
+    These are alarms, fault rules, work in steps, slow links, and black holes. An alarm blocks a connection with
     its first publish, and then until all alarms are cleared. Source: rabbit_reader.erl, maybe_block.
     """
 
@@ -50,19 +50,19 @@ class Blocking:
             self.update()
             if not session.is_working:
                 session.reader.end_hold()
-                session.receive(b"", broker.now)
+                session.reader.receive(b"", broker.now)
         elif broker.alarms and session.gate.waiting:
             # The disk may be the reason why its publishes are not confirmed: it may never publish again.
             self.block_by_alarm()
 
     def update(self) -> None:
-        """Block or unblock the connection as alarms, fault rules and work in steps say."""
+        """Block or unblock the connection as alarms, fault rules, work in steps and slow links say."""
         session = self._session
         by_fault = session.faults.blocking_reason
         has_reason = self.is_by_alarm or by_fault is not None
         if session.state is not RUNNING:
             return
-        if self.is_blocked is not (has_reason or session.is_working):
+        if self.is_blocked is not (has_reason or session.is_working or session.is_link_full):
             self.is_blocked = not self.is_blocked
             session.outbox.request_flush()
         if has_reason is not self._has_sent_blocked:

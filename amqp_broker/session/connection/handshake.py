@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Final
 
 from pamqp import base, commands
@@ -230,6 +230,11 @@ def update_secret(session: Session, method: commands.Connection.UpdateSecret) ->
 def close(session: Session, method: commands.Connection.Close) -> None:
     # Exclusive queues are deleted before the client receives close-ok.
     session.teardown()
+    if not session.faults.active or not session.faults.delays_close(partial(_answer_close, session)):
+        _answer_close(session)
+
+
+def _answer_close(session: Session) -> None:
     session.send(0, commands.Connection.CloseOk())
     session.await_end()
 

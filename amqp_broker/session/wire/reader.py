@@ -105,6 +105,7 @@ class FrameReader:
             or self._pending_bytes > PARTIAL_FRAME_BYTES_MAX
             or self._session.blocking.is_by_alarm
             or self._session.is_working
+            or self._session.input_delay is not None
         ):
             return b""
         # It is counted again with the next read.

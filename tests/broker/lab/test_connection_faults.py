@@ -249,3 +249,34 @@ def test_one_rule_refuses_a_connection(lab: Lab) -> None:
             peer.session.faults.on_connect()
         assert [rule.hits for rule in rules] == [1, 0]
         lab.broker.faults.clear()
+
+
+def test_connection_close_is_answered_late(lab: Lab, peer: Peer) -> None:
+    rule = lab.broker.faults.add(Rule("slow_close", delay_ms=100))
+    peer.send(commands.Queue.Declare(queue="exclusive", exclusive=True))
+    peer.expect(commands.Queue.DeclareOk)
+    peer.send(commands.Connection.Close(200, "bye", 0, 0), channel=0)
+    # Only the answer is late.
+    assert "exclusive" not in lab.vhost.queues
+    lab.advance(99)
+    assert peer.session.outbox.take() == []
+    lab.advance(1)
+    peer.expect(commands.Connection.CloseOk, channel=0)
+    assert (rule.hits, len(rule.affected)) == (1, 0)
+
+
+def test_a_close_that_waits_is_answered_when_the_rule_is_removed(lab: Lab, peer: Peer) -> None:
+    rule = lab.broker.faults.add(Rule("slow_close", delay_ms=100_000))
+    peer.send(commands.Connection.Close(200, "bye", 0, 0), channel=0)
+    assert peer.session.outbox.take() == []
+    lab.broker.faults.remove(rule.id)
+    peer.expect(commands.Connection.CloseOk, channel=0)
+
+
+def test_a_client_that_does_not_wait_for_a_late_close_is_forgotten(lab: Lab, peer: Peer) -> None:
+    rule = lab.broker.faults.add(Rule("slow_close", delay_ms=100))
+    peer.send(commands.Connection.Close(200, "bye", 0, 0), channel=0)
+    peer.session.connection_lost(lab.now)
+    lab.advance(100)
+    assert (peer.session.outbox.take(), dict(rule.affected)) == ([], {})
+    lab.connect().disconnect()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from pamqp import commands
 
-from amqp_broker.amqp.errors import InvalidParameter
 from amqp_broker.broker.lab.fault_rules import Rule
 from amqp_broker.broker.scheduling.portions import finished
 from amqp_broker.broker.snapshot import FrozenVHost
@@ -336,17 +335,6 @@ def test_a_consumer_of_a_backlog_is_ended_once(lab: Lab, peer: Peer, action: str
     peer.consume("q")
     lab.advance(0)
     assert (rule.hits, lab.vhost.queues["q"].consumers, lab.broker.faults.ending) == (1, [], set())
-
-
-def test_a_rule_on_deliveries_of_a_stream_is_refused(lab: Lab, peer: Peer) -> None:
-    peer.declare("s", durable=True, arguments={"x-queue-type": "stream"})
-    for queue, vhost in (("s", None), ("s", "/")):
-        with pytest.raises(InvalidParameter) as caught:
-            lab.broker.faults.add(Rule("duplicate", queue=queue, vhost=vhost))
-        assert str(caught.value) == "queue 's' is a stream, and no rule on 'deliver' applies to streams"
-    lab.broker.faults.add(Rule("duplicate", queue="q"))
-    lab.broker.faults.add(Rule("drop_ack", queue="s"))
-    assert len(lab.broker.faults) == 2
 
 
 def test_a_delayed_delivery_whose_consumer_has_left_is_hit_by_no_other_rule(lab: Lab, peer: Peer) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from pamqp import commands
 
 from amqp_broker.amqp.errors import DoesNotExist, InvalidParameter
 from amqp_broker.broker.lab.fault_rules import RULES_MAX, Rule
 from amqp_broker.broker.operations.resetting import reset_vhost
+from amqp_broker.broker.queues.kept_dead_letters import RETRY_MS
 from tests.broker_parts import new_broker
 from tests.peer import Lab, Peer
 
@@ -37,6 +40,7 @@ def test_a_rule_can_be_added_again_only_after_it_was_removed() -> None:
     ("rule", "is_of_queues"),
     [
         (Rule("refuse"), False),
+        (Rule("drop_dead_letter"), False),
         (Rule("latency", delay_ms=1), False),
         (Rule("close_channel", on="method", method="basic.get"), False),
         (Rule("confirm_nack", queue="q"), True),
@@ -104,3 +108,60 @@ def test_a_spent_rule_costs_nothing(lab: Lab, peer: Peer) -> None:
     peer.publish("q")
     assert (rule.hits, rule.matched, lab.broker.faults.on_publish) == (1, 1, ())
     assert all(route.is_plain for route in peer.session.routes.values())
+
+
+DYING = {"x-dead-letter-exchange": "amq.fanout", "x-max-length": 0}
+
+
+@pytest.mark.parametrize(
+    ("said", "is_hit"),
+    [
+        ({}, True),
+        ({"vhost": "/", "exchange": "amq.fanout", "routing_key": "dying", "queue": "dying"}, True),
+        # A target, and one of several.
+        ({"queue": "dead"}, True),
+        ({"queue": "other"}, True),
+        ({"exchange": "amq.default"}, False),
+        ({"routing_key": "dead"}, False),
+        ({"queue": "q"}, False),
+    ],
+)
+def test_a_rule_has_a_dead_letter_reach_no_target(lab: Lab, peer: Peer, said: dict[str, Any], is_hit: bool) -> None:
+    for name in ("dead", "other"):
+        peer.declare(name)
+        peer.call(commands.Queue.Bind(queue=name, exchange="amq.fanout"))
+    peer.declare("dying", arguments=DYING)
+    rule = lab.broker.faults.add(Rule("drop_dead_letter", times=1, **said))
+    peer.publish("dying", b"1")
+    peer.publish("dying", b"2")
+    expected = 1 if is_hit else 2
+    assert [lab.vhost.queues[name].ready_count for name in ("dead", "other")] == [expected, expected]
+    assert (rule.matched, rule.hits) == (int(is_hit), int(is_hit))
+
+
+def test_a_dead_letter_that_has_no_target_is_hit_by_no_rule(lab: Lab, peer: Peer) -> None:
+    peer.declare("dying", arguments=DYING)
+    rule = lab.broker.faults.add(Rule("drop_dead_letter"))
+    peer.publish("dying")
+    assert rule.matched == 0
+
+
+def test_a_quorum_queue_keeps_a_dead_letter_that_a_rule_drops_and_tries_again(lab: Lab, peer: Peer) -> None:
+    peer.declare("dead")
+    declared = {
+        "x-queue-type": "quorum",
+        "x-dead-letter-exchange": "",
+        "x-dead-letter-routing-key": "dead",
+        "x-dead-letter-strategy": "at-least-once",
+        "x-overflow": "reject-publish",
+    }
+    peer.declare("dying", durable=True, arguments=declared)
+    rule = lab.broker.faults.add(Rule("drop_dead_letter", times=2))
+    peer.publish("dying", b"1")
+    pulled = peer.get("dying", no_ack=False)
+    assert pulled is not None
+    peer.send(commands.Basic.Reject(pulled[0].delivery_tag or 0, requeue=False))
+    queues = lab.vhost.queues
+    assert (queues["dying"].message_count, queues["dead"].ready_count) == (1, 0)
+    lab.advance(10 * RETRY_MS)
+    assert (queues["dying"].message_count, queues["dead"].ready_count, rule.hits) == (0, 1, 2)

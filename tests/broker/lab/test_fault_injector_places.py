@@ -6,6 +6,7 @@ clients and the contents of queues are compared.
 
 from __future__ import annotations
 
+import fnmatch
 from collections.abc import Callable, Iterator
 from itertools import product
 from pathlib import Path
@@ -18,7 +19,7 @@ from pamqp.common import FieldTable
 from amqp_broker.amqp.errors import AMQPError, Disconnect
 from amqp_broker.amqp.message import Address
 from amqp_broker.broker.lab.connection_faults import BlackHoled
-from amqp_broker.broker.lab.fault_rules import ACTIONS, PUBLISH, Rule
+from amqp_broker.broker.lab.fault_rules import ACTIONS, Rule
 from amqp_broker.session.methods.basic_publish import put
 from tests.broker_parts import new_message
 from tests.management.asking import Desk
@@ -221,6 +222,8 @@ def as_a_direct_reply(scene: Scene) -> Iterator[None]:
     scene.publisher.publish(name, b"1")
 
 
+# Actions that have a column of their own in a table.
+OWN_COLUMNS: Final = ("confirm_*", "return", "*_delivery")
 NO_STREAMS: Final = ("classic", "priority", "quorum")
 # Rows of the tables: how the message comes, and the kinds of queues.
 PUBLISHES: Final[dict[str, tuple[Play, tuple[str, ...]]]] = {
@@ -251,12 +254,11 @@ DELIVERIES: Final[dict[str, tuple[Play, tuple[str, ...]]]] = {
 
 def rules_of(column: str) -> list[tuple[str, str]]:
     """Return the actions and moments that a column of the tables is about."""
-    moment = PUBLISH if column == "others on `publish`" else column.removeprefix("on ").strip("`")
+    name = column.split("`")[1]
     if column.startswith("`"):
-        name = column.strip("`").removesuffix("*")
-        return [(action, ACTIONS[action].on[0]) for action in ACTIONS if action.startswith(name)]
-    others = {action for action in ACTIONS if action.startswith("confirm_")} | {"return"}
-    return [(action, moment) for action in ACTIONS if moment in ACTIONS[action].on and action not in others]
+        return [(action, ACTIONS[action].on[0]) for action in fnmatch.filter(ACTIONS, name)]
+    own = {action for pattern in OWN_COLUMNS for action in fnmatch.filter(ACTIONS, pattern)}
+    return [(action, name) for action in ACTIONS if name in ACTIONS[action].on and action not in own]
 
 
 def cells(rows: dict[str, tuple[Play, tuple[str, ...]]], first: str) -> Iterator[Any]:

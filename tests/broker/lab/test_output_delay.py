@@ -1,4 +1,4 @@
-"""Latency: the output of a connection is delayed, stays in order, and does not pile up."""
+"""A slow link for output: it is delayed, stays in order, and does not pile up."""
 
 from __future__ import annotations
 
@@ -92,3 +92,18 @@ def test_delayed_output_does_not_resume_a_full_socket(lab: Lab, peer: Peer) -> N
     lab.advance(1000)
     assert b"late" in b"".join(consumer.session.outbox.take())
     assert consumer.session.is_backpressured
+
+
+def test_deliveries_arrive_at_the_rate_of_the_link(lab: Lab, peer: Peer) -> None:
+    peer.declare("q")
+    consumer = lab.connect()
+    consumer.consume("q", no_ack=True)
+    lab.broker.faults.add(Rule("bandwidth", bytes_per_s=10_000, connection=consumer.session.name))
+    peer.publish("q", bytes(5000))
+    arrived = []
+    for _ in range(28):
+        arrived.append(sum(map(len, consumer.session.outbox.take())))
+        lab.advance(20)
+    # A slice has at least 256 octets, which take 25.6 ms.
+    assert arrived[:5] == [0, 0, 256, 256, 256]
+    assert sum(arrived[:25]) < 5000 < sum(arrived) < 5100

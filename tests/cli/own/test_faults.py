@@ -51,11 +51,12 @@ def test_every_option_reaches_the_broker(broker: RunningServer) -> None:
     call("add", "latency", "--delay-ms", "5", "--jitter-ms", "2", "--client-property", "product=pika")
     call("add", "return", "--code", "313", "--text", "NO_CONSUMERS", "--routed", "--after", "1", "--probability", "0.5")
     call("add", "block", "--duration-ms", "9", "--text", "low on disk")
+    call("add", "bandwidth", "--bytes-per-s", "5000", "--direction", "input")
     rules = [rule.as_dict() for rule in broker.server.broker.faults]
     for rule in rules:
         for name in ("id", "seed", "matched", "hits", "is_spent"):
             del rule[name]
-    cut, latency, returned, block = rules
+    cut, latency, returned, block, bandwidth = rules
     where = {"queue": "q", "user": "guest", "connection": "x*"}
     assert cut == {"action": "cut", "on": "deliver", **where, "is_mid_frame": True}
     of_pika = {"client_property": {"product": "pika"}}
@@ -63,6 +64,7 @@ def test_every_option_reaches_the_broker(broker: RunningServer) -> None:
     reply = {"code": 313, "text": "NO_CONSUMERS", "is_routed": True}
     assert returned == {"action": "return", "on": "publish", "after": 1, "probability": 0.5, **reply}
     assert block == {"action": "block", "on": "now", "text": "low on disk", "duration_ms": 9}
+    assert bandwidth == {"action": "bandwidth", "on": "now", "bytes_per_s": 5000, "direction": "input"}
     assert call("clear", "--vhost", "/").exit_code == 0
     assert len(rules) == len(broker.server.broker.faults)
     call("clear")

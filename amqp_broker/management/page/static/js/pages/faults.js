@@ -23,11 +23,14 @@ const ACTIONS = [
   ["unblock", "Unblock the connection"],
   ["cancel_consumer", "Cancel consumers"],
   ["stop_heartbeats", "Stop heartbeats"],
-  ["latency", "Answer late"],
+  ["latency", "Slow the connection by a delay"],
+  ["bandwidth", "Slow the connection to a rate"],
+  ["slow_close", "Answer connection.close late"],
   ["duplicate", "Deliver twice"],
   ["delay_delivery", "Deliver late"],
   ["hold_delivery", "Hold deliveries"],
   ["drop_ack", "Lose acks"],
+  ["drop_dead_letter", "Lose dead letters"],
 ];
 const MATCHES = [
   ["exchange", "Exchange"],
@@ -47,6 +50,7 @@ const PARAMETERS = [
   ["delay_ms", "Delay (ms)"],
   ["jitter_ms", "Jitter (ms)", "Added to the delay, up to this time"],
   ["duration_ms", "Duration (ms)", "Empty: until the rule is removed"],
+  ["bytes_per_s", "Octets per second"],
   ["code", "Reply code"],
 ];
 const COUNTS = ["id", "action", "on", "vhost", "matched", "hits", "is_spent"];
@@ -126,6 +130,7 @@ export function list() {
         { name: "vhost", label: "Virtual host", type: "select", options: [["", "All"], ...state.vhosts], value: state.newVhost },
         ...MATCHES.map(([name, label]) => ({ name, label })),
         ...PARAMETERS.map(([name, label, help]) => ({ name, label, help, type: "number" })),
+        { name: "direction", label: "Direction", type: "select", options: [["", "Output of the broker"], ["input", "Input of the broker"]] },
         { name: "text", label: "Text", help: "Reply text, or reason for blocking" },
         { name: "is_routed", label: "Route returned messages as well", type: "check" },
         { name: "is_mid_frame", label: "In the middle of a frame", type: "check" },
