@@ -125,7 +125,7 @@ def test_each_action_can_be_added_with_the_fields_shown(browser: Browser, runnin
         option = browser.find("dialog select[name=action]").find_element(By.CSS_SELECTOR, f"option[value={action}]")
         label = str(option.get_attribute("text"))
         browser.fill("Action", label, "dialog")
-        for field in ("Delay (ms)", "Jitter (ms)", "Duration (ms)", "Times"):
+        for field in ("Delay (ms)", "Jitter (ms)", "Duration (ms)", "Octets per second", "Times"):
             if field in shown(browser):
                 browser.fill(field, "1", "dialog")
         browser.press("Add fault", "dialog")

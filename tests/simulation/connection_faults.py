@@ -26,7 +26,7 @@ LASTING_ACTIONS = ["block", "stop_heartbeats"]
 
 
 def is_end_of_block(callback: object) -> bool:
-    return isinstance(callback, partial) and callback.func is connection_faults.end_block
+    return isinstance(callback, partial) and callback.func is connection_faults.end_fault
 
 
 def afflict(client: Client, one: RuleModel) -> None:
