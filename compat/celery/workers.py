@@ -42,7 +42,7 @@ class Worker:
         return self.log.read_text("utf-8", errors="replace").count(text)
 
     def wait_ready(self) -> Worker:
-        wait_until(lambda: self.logged(f"{self.name} ready.") or self.process.poll() is not None, timeout_s=30)
+        wait_until(lambda: self.logged(f"{self.name} ready.") or self.process.poll() is not None, timeout_s=120)
         assert self.process.poll() is None, self.log.read_text("utf-8", errors="replace")
         return self
 

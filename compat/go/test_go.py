@@ -85,7 +85,7 @@ class Program:
     def logged(self, text: str) -> list[str]:
         return [line for line in self.stderr if text in line]
 
-    def wait_for(self, condition: Callable[[], object], what: str, timeout_s: float = 20.0) -> None:
+    def wait_for(self, condition: Callable[[], object], what: str, timeout_s: float = 60.0) -> None:
         with self._news:
             assert self._news.wait_for(condition, timeout_s), f"no {what} within {timeout_s} s; log:\n{self.log_tail}"
 
@@ -104,7 +104,7 @@ class Program:
         assert self.finish() == 0, self.log_tail
         return time.monotonic() - began
 
-    def finish(self, timeout_s: float = 20.0) -> int:
+    def finish(self, timeout_s: float = 60.0) -> int:
         """Wait for the end; return the exit code."""
         code = self.process.wait(timeout_s)
         for reader in self._readers:

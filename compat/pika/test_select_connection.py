@@ -95,7 +95,7 @@ def loop() -> IOLoop:
     return IOLoop()
 
 
-def run_until(loop: IOLoop, condition: Callable[[], object], timeout_s: float = 20.0) -> None:
+def run_until(loop: IOLoop, condition: Callable[[], object], timeout_s: float = 60.0) -> None:
     def check() -> None:
         if condition():
             loop.stop()

@@ -233,7 +233,7 @@ def test_a_spark_killed_between_batches_resumes(amqp_broker: At, lake: Lake) -> 
         stderr=subprocess.DEVNULL,
     )
     try:
-        deadline = time.monotonic() + 90
+        deadline = time.monotonic() + 600
         while not (lake.checkpoint / "commits" / "1").exists():
             assert process.poll() is None
             assert time.monotonic() < deadline

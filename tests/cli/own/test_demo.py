@@ -100,7 +100,7 @@ class OnTerminal:
 
     def until(self, condition: Callable[[], bool]) -> None:
         """Read on until the condition holds, or the program has ended."""
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 300
         while not condition():
             assert time.monotonic() < deadline, self.output
             if select.select([self._terminal], [], [], 0.05)[0]:
