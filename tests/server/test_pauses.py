@@ -4,7 +4,6 @@ import socket
 
 import pytest
 
-from compat.waiting import wait_until
 from tests.client import Client
 from tests.running import RunningServer
 
@@ -52,11 +51,13 @@ def test_requests_run_in_order_and_repeated_requests_run_once() -> None:
     with RunningServer() as running:
 
         def hurry(server: object) -> None:
-            for verb in ("stop_app", "start_app", "stop_app", "stop_app", "start_app"):
+            for verb in ("stop_app", "start_app", "stop_app", "stop_app", "start_app", "suspend_listeners"):
                 getattr(running.server.node, verb)()
 
         running.ask(hurry)
-        wait_until(lambda: running.server.node.state == "running" and is_open(running.port))
+        # The state is "running" before the first request as well.
+        running.until(lambda server: server.node.state == "suspended")
+        go(running, "resume_listeners", "running")
         Client(running.port).open().close()
 
 
