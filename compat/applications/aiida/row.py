@@ -7,7 +7,7 @@ APPLICATION = Application(
     version="2.9.4",
     command=COMMAND,
     install=INSTALL,
-    queue="aiida-00000000000000000000000000000001-process.queue",
+    queue="aiida-00000000000000000000000000000001.process.queue",
     # 4.3 refuses some of its broadcasts: see docs/applications.md.
     oracle="4.0",
     # They are in its database.
