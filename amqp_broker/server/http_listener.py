@@ -15,6 +15,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Final
 
 from amqp_broker.server.handshakes import DURATION_S_MAX
+from amqp_broker.server.listening import stop_listening
 
 if TYPE_CHECKING:
     from aiohttp import web
@@ -43,7 +44,7 @@ class HttpListener:
         self._loop = asyncio.get_running_loop()
         self._starting: asyncio.Task[None] | None = None
         self._runner: web.AppRunner | None = None
-        self._servers: list[asyncio.AbstractServer] = []
+        self._servers: list[asyncio.Server] = []
         try:
             for listener in sockets:
                 self._loop.add_reader(listener.fileno(), self._on_client)
@@ -104,8 +105,7 @@ class HttpListener:
                 listener.close()
             return
         await self._starting
-        for server in self._servers:
-            server.close()
+        await stop_listening(self._servers)
         if self._runner is not None:
             await self._runner.cleanup()
 

@@ -1,12 +1,13 @@
-"""Listening sockets on all addresses of a host, on one port."""
+"""Listening sockets on all addresses of a host, on one port, and the end of listening."""
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import errno
 import os
 import socket
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final, TypeAlias
 
 BACKLOG: Final = 1024
@@ -87,6 +88,20 @@ def _open_socket(address: Address, port: int) -> socket.socket:
     family, host = address
     is_dualstack = address == IPV6_ANY and socket.has_dualstack_ipv6()
     return socket.create_server((host, port), family=family, backlog=BACKLOG, dualstack_ipv6=is_dualstack)
+
+
+async def stop_listening(servers: Iterable[asyncio.Server]) -> None:
+    """Accept no more clients; those that were accepted in this turn of the loop are connected."""
+    servers, loop = list(servers), asyncio.get_running_loop()
+    if isinstance(loop, asyncio.SelectorEventLoop):
+        # This loop accepts a socket in one turn and makes its transport in the next. If the server is closed in
+        # between, the socket stays open and its client waits for ever.
+        for server in servers:
+            for listener in server.sockets:
+                loop.remove_reader(listener.fileno())
+        await asyncio.sleep(0)
+    for server in servers:
+        server.close()
 
 
 def shown_address(listener: socket.socket) -> str:

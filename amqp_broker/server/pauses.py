@@ -54,7 +54,7 @@ class Pauses:
         node.state = wanted
 
     async def _close(self) -> None:
-        self._server.close_listeners()
+        await self._server.close_listeners()
         await self._server.http.close()
         self._server.node.forget_listeners()
 

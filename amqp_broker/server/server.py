@@ -21,7 +21,7 @@ from amqp_broker.server.buffered_transport import BufferedTransport
 from amqp_broker.server.clock import Clock
 from amqp_broker.server.committing import Committing
 from amqp_broker.server.flush_cycle import FlushCycle
-from amqp_broker.server.listening import BACKLOG, listen, shown_address
+from amqp_broker.server.listening import BACKLOG, listen, shown_address, stop_listening
 from amqp_broker.server.management import Listeners, ServerNode
 from amqp_broker.server.pauses import Pauses
 from amqp_broker.server.ports_file import write_ports
@@ -104,7 +104,7 @@ class Server:
         self.flush = self.cycle.flush
         self.ticking = self.cycle.ticking
         self.transports = self.cycle.transports
-        self._listeners: list[asyncio.AbstractServer] = []
+        self._listeners: list[asyncio.Server] = []
         # Certificates of AMQP over TLS; None if it is not served.
         self.secure: tls.Listener | None = None
         # Ports chosen by the system, to be used again after a pause.
@@ -164,7 +164,7 @@ class Server:
         try:
             await self.listen()
         except BaseException:
-            self.close_listeners()
+            await self.close_listeners()
             self._cancel_timers()
             if self.store is not None:
                 self.store.close()
@@ -230,10 +230,10 @@ class Server:
         self._former_ports[name, host, port] = sockets[0].getsockname()[1]
         return sockets
 
-    def close_listeners(self) -> None:
+    async def close_listeners(self) -> None:
         """Accept no more AMQP clients."""
-        while self._listeners:
-            self._listeners.pop().close()
+        servers, self._listeners = self._listeners, []
+        await stop_listening(servers)
 
     def _register_listener(self, protocol: str, listener: socket.socket) -> None:
         host, port = listener.getsockname()[:2]
@@ -296,7 +296,7 @@ class Server:
 
     async def stop(self) -> None:
         """Close all connections (320), give clients a moment to answer, and close everything."""
-        self.close_listeners()
+        await self.close_listeners()
         await self.http.stop()
         self.shovels.stop()
         await self.disconnect()
@@ -310,7 +310,7 @@ class Server:
         """Close all connections (320), commit nothing more, and end: the store cannot be used."""
         if self.store is not None:
             self.store.halt()
-        self.close_listeners()
+        await self.close_listeners()
         try:
             await self.disconnect()
         except Exception:
@@ -322,7 +322,7 @@ class Server:
         """End like a killed process: sockets are reset, and uncommitted changes are lost."""
         if self.store is not None:
             self.store.halt()
-        self.close_listeners()
+        await self.close_listeners()
         await self.http.stop()
         self.shovels.stop()
         await self._abort()

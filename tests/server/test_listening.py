@@ -1,11 +1,12 @@
 from __future__ import annotations
 
+import asyncio
 import errno
 import socket
 
 import pytest
 
-from amqp_broker.server.listening import Address, CannotListen, addresses_of, listen, open_sockets
+from amqp_broker.server.listening import Address, CannotListen, addresses_of, listen, open_sockets, stop_listening
 from compat.brokers import free_port
 from tests.server.addresses import IPV4, IPV6, NOWHERE, accepts, has_address, needs_ipv6
 
@@ -100,3 +101,32 @@ def test_a_port_in_use_is_reported_with_its_host() -> None:
         listen("127.0.0.1", port)
     assert (caught.value.host, caught.value.port, caught.value.error.errno) == ("127.0.0.1", port, errno.EADDRINUSE)
     listener.close()
+
+
+class Greeter(asyncio.Protocol):
+    """Greets its client and leaves."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        transport.write(b"hi")
+        transport.close()
+
+
+@pytest.mark.parametrize("turns", range(5))
+def test_a_client_that_comes_while_listening_ends_is_served_or_refused(turns: int) -> None:
+    async def greeted() -> bytes:
+        [listener] = open_sockets([IPV4], 0)
+        server = await asyncio.get_running_loop().create_server(Greeter, sock=listener)
+        with socket.create_connection(listener.getsockname()) as client:
+            # Each turn leaves the acceptance of the client at another point.
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            await stop_listening([server])
+            await asyncio.sleep(0.01)
+            client.settimeout(5)
+            try:
+                return client.recv(10)
+            except ConnectionResetError:
+                return b""
+
+    assert asyncio.run(greeted()) in (b"hi", b"")
