@@ -33,6 +33,7 @@ from amqp_broker.broker.lab.fault_injector import FaultInjector
 from amqp_broker.broker.logins import Logins
 from amqp_broker.broker.observe.event_log import EventLogs
 from amqp_broker.broker.observe.events import Events, internal_exchanges
+from amqp_broker.broker.observe.incidents import Incidents
 from amqp_broker.broker.observe.recorder import MessageNumbers
 from amqp_broker.broker.queues.backlog_queue import FREED_MAX
 from amqp_broker.broker.queues.classic import ClassicQueue
@@ -84,8 +85,8 @@ class Broker:
         self.connections: set[Connection] = set()
         self.awaiting_login = AwaitingLogin()
         self.undrained: list[Callable[[], None]] = []
-        # Consumers that may take again, because some of their messages were settled. They are resumed at the end of the
-        # read, or before what depends on their taking. The list is never replaced: sessions share it.
+        # Consumers that may take again, since messages were settled: resumed at the end of the read, or before what
+        # depends on their taking. The list is never replaced: sessions share it.
         self.freed_consumers: list[Consumer] = []
         # The work of this turn of the loop, as far as it is counted. From `WORK_MAX` on, others are served before more.
         self.work = 0
@@ -111,6 +112,7 @@ class Broker:
         # Queues whose counts or lengths have changed since their last samples. A deleted one is removed at once.
         self.changed_queues: OrderedDict[Queue, None] = OrderedDict()
         self.advice: Advisor = Advisor(self)
+        self.incidents = Incidents(self)
         self.event_logs = EventLogs(self)
         self.idle_waits: list[IdleWait] = []
         self.connection_numbers = count(FIRST_CONNECTION)
@@ -118,11 +120,9 @@ class Broker:
         # To call when the current turn of the loop ends.
         self.turn_ends: list[Callable[[], None]] = []
         self.dead_lettering: DeadLettering = DeadLettering(self)
-        # Set when a message waits for the full socket of a consumer that would have taken it; the server then slows
-        # the publisher down.
+        # A message waits for a consumer whose socket is full; the server then slows the publisher down.
         self.is_congested = False
-        # The resources that the node is short of: "memory", "disk".
-        self.alarms: set[str] = set()
+        self.alarms: set[str] = set()  # the resources that the node is short of: "memory", "disk"
         # Transient queues that continue in the journal because memory was short.
         self._paging: list[ClassicQueue] = []
 
@@ -343,6 +343,7 @@ class Broker:
                 self.do_in_portions(vhost.deletions.of_exclusive(connection.exclusive_queues))
         if was_here:
             self.advice.on_connection_closed(connection)
+            self.incidents.on_connection_closed(connection)
             self.counters.connections_closed += 1
             self.events.connection_closed(connection)
 

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from amqp_broker.management.api import (
     advice,
+    attention,
     bindings,
     capture,
     channels,
@@ -76,7 +77,7 @@ SECTIONS: Final[Mapping[str, tuple[Endpoint, ...]]] = {
     "Vhosts and limits": _joined(vhosts.endpoints, limits.endpoints),
     "Policies and parameters": _joined(policies.endpoints, parameters.endpoints, shovels.endpoints),
     "Definitions and snapshots": _joined(definitions.endpoints, snapshots.endpoints, resetting.endpoints),
-    "Health": _joined(health.endpoints),
+    "Health": _joined(health.endpoints, attention.endpoints),
     "Testing": _joined(clock.endpoints, faults.endpoints, advice.endpoints, demo.endpoints),
     "Events of messages": _joined(event_log.endpoints, message_life.endpoints, capture.endpoints, trace.endpoints),
     "Command line and web page": _joined(node_control.endpoints, updates.endpoints, description),

@@ -15,6 +15,7 @@ from typing import Final
 import lmdb
 
 from amqp_broker.broker.broker import Broker
+from amqp_broker.management.node.node import Alarm
 
 logger = logging.getLogger("amqp_broker.alarms")
 
@@ -64,7 +65,8 @@ class Alarms:
         self._broker = broker
         self.limits = limits
         self._readings = readings
-        self._reasons: set[str] = set()
+        # When each began (ms of real time).
+        self._reasons: dict[str, int] = {}
         # Reasons that a command has cleared although they still hold: as in RabbitMQ, they return when they hold anew.
         self._overruled: set[str] = set()
         self.watches_disk = True
@@ -88,9 +90,9 @@ class Alarms:
     def set(self, reason: str, is_on: bool) -> None:
         """Add or remove a reason for an alarm."""
         if is_on:
-            self._reasons.add(reason)
+            self._reasons.setdefault(reason, self._broker.real_now())
         else:
-            self._reasons.discard(reason)
+            self._reasons.pop(reason, None)
         resource = RESOURCES[reason]
         is_low = any(RESOURCES[other] == resource for other in self._reasons)
         if is_low is (resource in self._broker.alarms):
@@ -102,6 +104,10 @@ class Alarms:
             logger.warning("%s resource limit alarm cleared on node %s", resource, node)
             logger.warning("%s resource limit alarm cleared across the cluster", resource)
         self._broker.set_alarm(resource, is_low)
+
+    def all(self) -> list[Alarm]:
+        """Return the reasons for alarms, each with its alarm, in the order in which they began."""
+        return [Alarm(RESOURCES[reason], reason, since_ms) for reason, since_ms in self._reasons.items()]
 
     def command(self, resource: str, is_on: bool) -> None:
         """Set or clear an alarm by command.

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from amqp_broker.control import control_folder
-from amqp_broker.management.node.node import Listener, Node, ShovelStatus
+from amqp_broker.management.node.node import Alarm, Listener, Node, ShovelStatus
 from amqp_broker.management.node.rates import Rates
 from amqp_broker.server import disk_space, log_output, memory, tls
 from amqp_broker.server.http_listener import HttpListener
@@ -66,6 +66,12 @@ class ServerNode(Node):
 
     def is_frozen(self) -> bool:
         return self.server.clock.is_frozen
+
+    def clock_moved_at_ms(self) -> int | None:
+        return self.server.ticking.moved_at_ms
+
+    def alarms(self) -> list[Alarm]:
+        return self.server.alarms.all()
 
     def freeze(self) -> None:
         self.server.ticking.freeze()

@@ -272,6 +272,7 @@ class Server:
         """Check alarms and scan for advice, once a second."""
         self.check_alarms()
         self.broker.advice.scan()
+        self.broker.incidents.scan()
         self._alarms_timer = self.loop.call_later(ALARMS_S, self._run_each_second)
 
     def _on_commit(self, error: Exception | None) -> None:

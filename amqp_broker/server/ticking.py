@@ -31,6 +31,8 @@ class Ticking:
         self._flush = flush
         self.due_ms: int | None = None
         self.real_due_ms: int | None = None
+        # When the clock was last frozen or advanced (ms of real time).
+        self.moved_at_ms: int | None = None
         self._timer: asyncio.Handle | None = None
         self._real_timer: asyncio.Handle | None = None
 
@@ -76,6 +78,7 @@ class Ticking:
     def freeze(self) -> None:
         """Freeze the broker's clock."""
         self._clock.freeze()
+        self.moved_at_ms = self._clock.real_now()
         self._rearm()
 
     def resume(self) -> None:
@@ -90,6 +93,7 @@ class Ticking:
         """
         broker, clock = self._broker, self._clock
         clock.check(duration_ms)
+        self.moved_at_ms = clock.real_now()
         was_frozen = clock.is_frozen
         # The work of an advance takes none of the broker's time.
         clock.freeze()

@@ -110,9 +110,8 @@ class Session(ClientConnection[Channel]):
         self.is_link_full = False
         # The broker's: the end of each read looks at it.
         self.freed_consumers: list[Consumer] = broker.freed_consumers
-        # For the log: the number of the connection, and the reason for an irregular end.
+        # The number of the connection in the log.
         self.number = next(broker.connection_numbers)
-        self.cause = ""
         # The socket is full: consumers of this connection get nothing.
         self.is_backpressured = False
         # A method is done in steps; nothing after it is read.
@@ -392,6 +391,10 @@ class Session(ClientConnection[Channel]):
             self._go_silent()
             return
         connection_log.failed(self, number, error, method_id)
+        if not isinstance(error, ConnectionForced):
+            self.error = error.reply_text
+        if self.state is OPENING and self.user is not None:
+            self.broker.incidents.on_refused(self, self.user.name, error.reply_text)
         self.gate.confirm_all()
         self.teardown()
         if self.state is BLACK_HOLE:

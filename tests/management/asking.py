@@ -18,7 +18,7 @@ from amqp_broker.management.http.columns import selected
 from amqp_broker.management.http.endpoint import Endpoint
 from amqp_broker.management.http.paths import Paths
 from amqp_broker.management.http.request import Request
-from amqp_broker.management.node.node import Listener, Node, ShovelStatus
+from amqp_broker.management.node.node import Alarm, Listener, Node, ShovelStatus
 from amqp_broker.management.node.rates import Rates
 from tests.peer import Lab
 
@@ -49,6 +49,12 @@ class StillNode(Node):
 
     def is_frozen(self) -> bool:
         return False
+
+    def clock_moved_at_ms(self) -> int | None:
+        return None
+
+    def alarms(self) -> list[Alarm]:
+        return []
 
     def flush(self) -> None:
         self.flush_count += 1

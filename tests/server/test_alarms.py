@@ -6,6 +6,7 @@ import logging
 
 import pytest
 
+from amqp_broker.management.node.node import Alarm
 from amqp_broker.server.alarms import FREE_SPACE, STORE_FAILING, WATERMARK, Alarms, Limits, Readings
 from tests.broker_parts import new_broker, new_message, new_queue
 from tests.memory_journal import MemoryJournal
@@ -169,6 +170,20 @@ def test_an_alarm_by_command_stays_until_it_is_cleared(node: Node) -> None:
     assert node.see(memory=7) == {"memory"}
     node.alarms.command("memory", False)
     assert node.broker.alarms == set()
+
+
+def test_each_reason_for_an_alarm_is_listed_with_its_begin(node: Node) -> None:
+    node.broker.now = 1000
+    node.see(disk=1.0)
+    node.broker.now = 2000
+    node.see(memory=7)
+    node.alarms.command("memory", True)
+    assert node.alarms.all() == [
+        Alarm("disk", "disk free limit", 1000),
+        Alarm("memory", "memory alarm by command", 2000),
+    ]
+    node.see(disk=100)
+    assert node.alarms.all() == [Alarm("memory", "memory alarm by command", 2000)]
 
 
 def test_an_alarm_that_is_on_is_not_cleared_by_a_command_that_sets_it(

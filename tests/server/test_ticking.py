@@ -203,6 +203,17 @@ def test_the_clock_runs_on_after_an_advance(running: RunningServer, client: Clie
     assert client.expect_delivery()[1] == b"x"
 
 
+def test_the_last_move_of_the_clock_has_its_real_time(running: RunningServer) -> None:
+    assert running.ask(lambda server: server.node.clock_moved_at_ms()) is None
+    running.advance(HOUR_MS)
+    advanced = running.ask(lambda server: server.node.clock_moved_at_ms())
+    assert advanced is not None
+    running.ask(lambda server: server.node.freeze())
+    frozen = running.ask(lambda server: server.node.clock_moved_at_ms())
+    assert frozen is not None
+    assert 0 <= frozen - advanced < HOUR_MS
+
+
 def test_the_clock_runs_after_a_failed_advance(running: RunningServer) -> None:
     def fail(now: int) -> None:
         raise RuntimeError("on purpose")

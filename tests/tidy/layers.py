@@ -45,7 +45,9 @@ LAYERS = {
     ),
     "broker/lab": Layer({"amqp", "broker/admin", "broker/queues"}, PURE),
     "broker/clients": Layer({"broker/counting", "broker/queues"}, PURE),
-    "broker/observe": Layer({"amqp", "broker/scheduling", "broker/admin", "broker/exchanges", "broker/queues"}, PURE),
+    "broker/observe": Layer(
+        {"amqp", "broker/counting", "broker/scheduling", "broker/admin", "broker/exchanges", "broker/queues"}, PURE
+    ),
     "broker/journal_entries": Layer({"amqp", "broker/exchanges"}, PURE),
     "broker": Layer(
         {
@@ -178,6 +180,9 @@ LAYERS = {
     "management/metrics": Layer(
         {"broker/counting", "broker/scheduling", "broker/queues", "management/http"}, MANAGEMENT
     ),
+    "management/attention": Layer(
+        {"broker/counting", "broker/queues", "broker/lab", "broker/observe", "management/node"}, MANAGEMENT
+    ),
     "management/api": Layer(
         {
             "implementation",
@@ -195,13 +200,22 @@ LAYERS = {
             "broker",
             "broker/operations",
             "management/node",
+            "management/attention",
             "management/documents",
             "management/http",
         },
         MANAGEMENT,
     ),
     "management/live": Layer(
-        {"amqp", "broker/scheduling", "broker/admin", "management/documents", "management/http", "management/api"},
+        {
+            "amqp",
+            "broker/scheduling",
+            "broker/admin",
+            "management/attention",
+            "management/documents",
+            "management/http",
+            "management/api",
+        },
         MANAGEMENT,
     ),
     "management/page": Layer(set(), MANAGEMENT),

@@ -10,6 +10,7 @@ WORDS_MAX = 900
 
 # Longer pages, each with the reason.
 REASONS = {
+    "commands.md": "generated: an entry for each command",
     "settings.md": "generated: a paragraph for each setting",
 }
 

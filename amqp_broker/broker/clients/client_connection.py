@@ -49,6 +49,10 @@ class ClientConnection(Peer, Generic[C_co]):
         self.mechanism = ""
         self.received_bytes = self.received_count = 0
         self.sent_bytes = self.sent_count = 0
+        # Why the connection ends, as the log says it; "" while it is open, and if the client closes it in order.
+        self.cause = ""
+        # The text of the client's error for which the broker closes it; "" without one.
+        self.error = ""
         # History of the octets received and sent.
         self.history: History | None = None
         # When an alarm last blocked the connection (ms since the epoch), if one ever has.

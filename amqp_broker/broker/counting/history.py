@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final, Protocol, TypeAlias
 
 # Ages up to which samples are kept, and the times between those of that age (ms).
@@ -104,6 +104,13 @@ class History:
             rows.extend([0] * len(added))
         self._rows = rows
         self._thinned_at = len(rows) + THINNED_AFTER * (len(self._places) + 1)
+
+    def backwards(self, *names: str) -> Iterator[tuple[int, list[int]]]:
+        """Yield the times of the samples (ms) with these counts, the newest first."""
+        rows, width = self._rows, len(self._places) + 1
+        places = [self._places.get(name, 0) for name in names]
+        for start in range(len(rows) - width, -1, -width):
+            yield rows[start], [rows[start + place] if place else 0 for place in places]
 
     def restart(self, now: int) -> None:
         """Forget all samples but the last, which is now the first."""

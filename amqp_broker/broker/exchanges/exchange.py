@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from amqp_broker.amqp.message import Message
     from amqp_broker.broker.admin.policies import Policy
     from amqp_broker.broker.counting.history import History
+    from amqp_broker.broker.counting.incident import Incident
     from amqp_broker.broker.queues.queue import Queue
     from amqp_broker.broker.vhost import VHost
 
@@ -91,6 +92,9 @@ class Exchange(ABC):
     match_work: int = 0
     # A routing key that led to no queue where one was expected, published without mandatory.
     unroutable_key: str | None = None
+    # Messages that led to no queue lately. A hint at the closest keys is kept with its key and the topology's version.
+    unroutable: Incident | None = None
+    closest_keys: tuple[str, int, str] | None = None
     # Set if messages were dropped where none was expected.
     had_no_subscribers: bool = False
 

@@ -103,6 +103,7 @@ class FaultInjector:
             raise InvalidParameter(f"there are {len(self._rules)} faults already, and {RULES_MAX} is the most")
         for one in rules:
             one.id = next(self._ids)
+            one.added_at_ms = self._broker.real_now()
             one.start(int.from_bytes(self._broker.entropy(SEED_BYTES), "big") if one.seed is None else one.seed)
             self._rules[one.id] = one
         if rule.on == NOW:

@@ -6,6 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from amqp_broker.broker.counting.counters import DeliveryCounts
+from amqp_broker.broker.counting.incident import QueueIncidents
 
 if TYPE_CHECKING:
     from amqp_broker.broker.counting.history import History
@@ -30,6 +31,7 @@ class QueueStatistics:
         "delivery_counts",
         "given_up",
         "history",
+        "incidents",
         "lengths",
         "published",
         "published_from",
@@ -42,6 +44,7 @@ class QueueStatistics:
         self.delivery_counts = (self.deliveries, *totals)
         self.given_up: Counter[str] = Counter()
         self.history: History | None = None
+        self.incidents: QueueIncidents | None = None
         self.lengths = NO_MESSAGES
         # When messages were last seen to have come or gone (ms since the epoch).
         self.active_at_ms = now
@@ -52,6 +55,12 @@ class QueueStatistics:
         self.active_at_ms = now
         if exchange is not None:
             self.published_from[exchange] = self.published_from.get(exchange, 0) + count
+
+    def noted_incidents(self) -> QueueIncidents:
+        """Return the incidents of the queue, which it has from now on."""
+        if self.incidents is None:
+            self.incidents = QueueIncidents()
+        return self.incidents
 
     def message_stats(self) -> dict[str, int]:
         """Return the queue's `message_stats`."""

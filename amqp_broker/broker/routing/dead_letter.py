@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from amqp_broker.broker.scheduling.portions import Steps
     from amqp_broker.broker.vhost import VHost
 
+# A message that was rejected so often in one queue goes round.
+ROUNDS_MIN: Final = 10
 # Limits of the cache of dead forms: entries, after which it starts anew, and size of the properties of one.
 DEAD_FORMS_MAX: Final = 256
 PROPERTY_LIST_BYTES_MAX: Final = 1024
@@ -51,7 +53,8 @@ class DeadForm:
 
     `keys` are all its routing keys, `blind_keys` those that consumers do not see. `added` are its new headers, encoded,
     by key; empty if they depend on its other headers. `had_empty_table` says that the message had an empty table of
-    headers. `targets` are its queues; None if another message with these properties may go elsewhere.
+    headers. `rounds` says how often the message has died in this queue for this reason. `targets` are its queues; None
+    if another message with these properties may go elsewhere.
     """
 
     address: Address
@@ -63,6 +66,7 @@ class DeadForm:
     added: list[tuple[bytes, bytes]]
     properties: Properties
     had_empty_table: bool
+    rounds: int = 1
     targets: list[Queue] | None = None
 
 
@@ -156,8 +160,10 @@ def push(vhost: VHost, letter: DeadLetter, taken_by: Collection[str] = ()) -> tu
     Queues of the names in `taken_by` have it already. Return the names of those that have taken it now, and whether no
     target lacks it.
     """
-    queue, former, reason, dead, _, found = letter
+    queue, former, reason, dead, form, found = letter
     targets = found or []
+    if form.rounds >= ROUNDS_MIN and reason == REJECTED:
+        queue.statistics.noted_incidents().notice_round(form.rounds, vhost.broker.real_now())
     if taken_by:
         targets = [target for target in targets if target.name not in taken_by]
     faults = vhost.broker.faults
@@ -241,6 +247,7 @@ def _like(form: DeadForm, property_list: bytes, layout: Layout) -> DeadForm | No
         form.added,
         form.properties,
         layout.entries == [],
+        form.rounds,
         form.targets,
     )
 
@@ -271,6 +278,7 @@ def _make_dead_form(
         properties.expiration = None
     history = _history(queue, message, headers)
     headers["x-death"] = deaths = with_death(history, death)
+    rounds = deaths[0]["count"]
     for prefix in ("x-last-death",) if history else ("x-first-death", "x-last-death"):
         headers[f"{prefix}-exchange"] = message.exchange
         headers[f"{prefix}-queue"] = queue.name
@@ -294,7 +302,10 @@ def _make_dead_form(
     queue.vhost.broker.work += len(property_list) // (READ_BYTES if former is None else KNOWN_BYTES)
     assert settings.dead_letter_exchange is not None
     address = Address(settings.dead_letter_exchange, keys[0])
-    return DeadForm(address, keys, blind_keys, headers, property_list, is_rerouted, added, properties, had_empty_table)
+    return DeadForm(
+        *(address, keys, blind_keys, headers, property_list, is_rerouted, added, properties, had_empty_table),
+        rounds=rounds,
+    )
 
 
 def _is_rerouted(message: Message) -> bool:

@@ -21,8 +21,8 @@ COMMANDS: Final = {
     **{
         name: name.replace("-", "_")
         for name in (
-            *("advice", "capture", "check-config", "clock", "compare", "conformance", "definitions", "demo"),
-            *("faults", "install-shims", "messages", "pipeline", "replay", "serve", "snapshot", "store"),
+            *("advice", "attention", "capture", "check-config", "clock", "compare", "conformance", "definitions"),
+            *("demo", "faults", "install-shims", "messages", "pipeline", "replay", "serve", "snapshot", "store"),
             *("tls", "trace"),
         )
     },
@@ -32,7 +32,8 @@ COMMANDS: Final = {
 # The headings of the help, each with its commands in the order of their use.
 GROUPS: Final = {
     "Start a broker": ("serve", "run", "check-config", "tls", "demo"),
-    "Test clients": ("faults", "clock", "snapshot", "messages", "message", "advice"),
+    "See what is wrong": ("attention", "advice"),
+    "Test clients": ("faults", "clock", "snapshot", "messages", "message"),
     "Record and compare": ("capture", "replay", "compare", "conformance", "trace", "pipeline"),
     "Keep data": ("definitions", "store"),
     "RabbitMQ's tools": (*TOOLS, "admin", "install-shims"),

@@ -1,6 +1,7 @@
 """Live updates: `GET /_broker/events`, as server-sent events.
 
-    overview    each second the value of /api/overview, with `at_ms` of a clock that is never moved
+    overview    each second the value of /api/overview, with the findings about alarms (api/attention.py) and `at_ms`
+                of a clock that is never moved
     topology    `{"changed": ["queue", "binding"]}`: the kinds of objects that were created, changed or removed
     messages    `{"events": [...], "skipped": 12}`: events of the messages of a vhost or of all (observe/trace.py),
                 for administrators
@@ -19,7 +20,9 @@ from msgspec import Struct
 
 from amqp_broker.broker.admin.access import InternalUser
 from amqp_broker.broker.scheduling.portions import Steps, Work
+from amqp_broker.management.api.attention import finding_rows
 from amqp_broker.management.api.overview import overview
+from amqp_broker.management.attention.node_findings import alarms_of
 from amqp_broker.management.http import json
 from amqp_broker.management.http.answers import Streamed, bad_request, not_found
 from amqp_broker.management.http.auth import ADMINISTRATOR, MANAGEMENT, has_tag, require_tag
@@ -170,7 +173,8 @@ async def _tick(request: Request, subscription: Subscription, loop: asyncio.Abst
     work = Work(_overview(request), loop.time)
     for _ in iter(work.run_portion, True):
         await asyncio.sleep(0)
-    return "overview", {**work.result, "at_ms": round(loop.time() * 1000)}
+    alarms = finding_rows(alarms_of(request.broker, request.node))
+    return "overview", {**work.result, "alarms": alarms, "at_ms": round(loop.time() * 1000)}
 
 
 def _overview(request: Request) -> Steps[dict[str, Any]]:

@@ -19,6 +19,14 @@ class Listener(NamedTuple):
     port: int
 
 
+class Alarm(NamedTuple):
+    """A reason for the alarm of a resource, "memory" or "disk"; `since_ms` is in real time."""
+
+    resource: str
+    reason: str
+    since_ms: int
+
+
 class ShovelStatus(NamedTuple):
     """A shovel and its `state` ("starting", "running", "terminated"); `details` has the other fields of its row.
 
@@ -82,6 +90,14 @@ class Node(ABC):
     @abstractmethod
     def is_frozen(self) -> bool:
         """Return whether the clock is stopped."""
+
+    @abstractmethod
+    def clock_moved_at_ms(self) -> int | None:
+        """Return when the clock was last moved or frozen (ms of real time); None if it never was."""
+
+    @abstractmethod
+    def alarms(self) -> list[Alarm]:
+        """Return the reasons for alarms."""
 
     @abstractmethod
     def listeners(self) -> list[Listener]:

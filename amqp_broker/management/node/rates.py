@@ -101,6 +101,11 @@ class Rates:
                 row[DETAILS[name]] = {**row[DETAILS[name]], **samples}
         return row
 
+    def past(self, holder: Charted, counts: Counts, age_ms: int) -> Mapping[str, float]:
+        """Return what the current counts of an object were some time ago; `Broker.collect_counts` comes before."""
+        now = self._broker.real_now()
+        return (holder.history or NOTHING).at(now - age_ms, counts, now, self._sampled_ms)
+
     def resetting(self) -> Steps[None]:
         """Let all histories begin anew, in steps."""
         broker, now = self._broker, self._broker.real_now()

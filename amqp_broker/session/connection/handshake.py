@@ -154,6 +154,7 @@ def _refused(session: Session, name: str, reason: str) -> LoginRefused:
     """Report a refused login with its reason to log and events. The client learns only that it is refused."""
     session.broker.events.authenticated(session, name, session.mechanism, reason)
     connection_log.login_refused(session, reason)
+    session.broker.incidents.on_refused(session, name, reason)
     return LoginRefused(
         f"Login was refused using authentication mechanism {session.mechanism}. For details see the broker logfile.",
         method_id=0,

@@ -91,3 +91,11 @@ def test_the_history_of_a_node_covers_a_day() -> None:
     end = START + 25 * HOUR_MS
     assert len(history) <= 121 + 60 + 48 + 34 + THINNED_AFTER
     assert publish_at(history, end - 24 * HOUR_MS) == HOUR_MS / 1000
+
+
+def test_samples_are_read_backwards() -> None:
+    history = History()
+    assert list(history.backwards("ack")) == []
+    for second, acked in enumerate((1, 5, 5, 2)):
+        history.keep({"ack": acked, "deliver": 7}, second * 1000, 0)
+    assert list(history.backwards("deliver", "get", "ack")) == [(3000, [7, 0, 2]), (1000, [7, 0, 5]), (0, [7, 0, 1])]

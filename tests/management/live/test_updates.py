@@ -136,6 +136,15 @@ def test_events_come_as_they_happen(running: RunningServer) -> None:
     running.until(lambda server: len(server.broker.events.listeners) == 1)  # the log
 
 
+def test_the_overview_has_the_alarms(running: RunningServer) -> None:
+    running.ask(lambda server: server.node.set_alarm("disk", True))
+    connection, response = listen(running, "streams=overview", **GUEST)
+    assert read(response)[0] == "hello"
+    [alarm] = read(response)[1]["alarms"]
+    assert (alarm["kind"], alarm["resource"]) == ("alarm", "disk")
+    connection.close()
+
+
 def test_observation_ends_with_the_last_listener(running: RunningServer) -> None:
     first, response = listen(running, "streams=messages&vhost=/", **GUEST)
     read(response)

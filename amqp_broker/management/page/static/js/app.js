@@ -1,6 +1,7 @@
 // The page: login, navigation, and the part to show for an address.
 
 import { isLoggedIn, logIn, logOut, get, whenLoggedOut } from "./api.js";
+import { alarmBanner } from "./attention.js";
 import { compatible, mark, NAME } from "./brand.js";
 import { announce, h, icon, marked, put, show, text, toast } from "./dom.js";
 import { form } from "./form.js";
@@ -137,9 +138,13 @@ async function start() {
 
 const links = new Map();
 const main = h("main", { id: "main", tabindex: "-1" });
+let alarms = [];
+let banner = alarmBanner();
 
 function frame() {
   links.clear();
+  alarms = [];
+  banner = alarmBanner();
   const groups = NAVIGATION.map(([title, entries]) => [
     title ? h("h2", null, title) : null,
     entries
@@ -154,9 +159,21 @@ function frame() {
     root,
     h("a", { href: "#main", class: "skip", onclick: (event) => (event.preventDefault(), main.focus()) }, "Skip to content"),
     h("nav", { "aria-label": "Pages" }, h("a", { href: "#/", class: "brand", title: "Overview" }, mark(), h("span", { class: "name" }, NAME, compatible())), groups),
-    h("div", { class: "work" }, head(), main),
+    h("div", { class: "work" }, head(), banner.element, main),
   );
 }
+
+/** Show the alarms of a live update: in the banner, in the navigation, and in the title. */
+function showAlarms(found = []) {
+  alarms = found;
+  banner.update(alarms);
+  const first = links.get("");
+  first?.classList.toggle("alarmed", alarms.length > 0);
+  first?.setAttribute("title", alarms.length ? "g o: there is an alarm" : "g o");
+  retitle();
+}
+
+const retitle = () => (document.title = marked(`${alarms.length ? "Alarm – " : ""}${current ? `${current.title} – ` : ""}${NAME}`));
 
 function head() {
   const node = h("div", { class: "node" }, h("b"));
@@ -164,6 +181,7 @@ function head() {
   live.on((event, value) => {
     if (event === "overview") {
       text(node.firstChild, value.cluster_name);
+      showAlarms(value.alarms);
     }
     const condition = !live.isOpen ? "lost" : live.isPaused ? "paused" : "on";
     status.dataset.state = condition;
@@ -241,14 +259,14 @@ function route() {
       break;
     }
     current = build(...parts);
-    document.title = marked(`${current.title} – ${NAME}`);
+    retitle();
     put(main, current.element);
     scrollTo(0, 0);
     enter();
     busyUntil(current.refresh?.(), current);
     return;
   }
-  document.title = NAME;
+  retitle();
   say("This page does not exist.");
 }
 

@@ -1,4 +1,5 @@
 import { get } from "../api.js";
+import { attentionPart } from "../attention.js";
 import { Chart, shownSpan } from "../chart.js";
 import { churnPart, resetButton } from "../churn.js";
 import { h, show, text } from "../dom.js";
@@ -36,6 +37,8 @@ export function page() {
   const nodes = h("div");
   const churn = churnPart();
   const banner = deprecatedBanner();
+  // Only users with the tag monitoring may see all virtual hosts.
+  const attention = state.is("monitoring") ? attentionPart() : null;
   const listeners = new Table({
     label: "Listening ports",
     columns: [
@@ -49,6 +52,7 @@ export function page() {
     "section",
     { class: "overview" },
     h("div", { class: "title" }, h("h1", null, "Overview"), state.is("administrator") && h("div", { class: "actions" }, resetButton(() => live.load().then(load, () => {})))),
+    attention?.element,
     banner.element,
     tiles,
     h("div", { class: "charts" }, queued.element, rates.element),
@@ -96,9 +100,10 @@ export function page() {
   return {
     title: "Overview",
     element,
-    refresh: () => Promise.all([following.run(), banner.refresh()]),
+    refresh: () => Promise.all([following.run(), banner.refresh(), attention?.refresh()]),
     leave: () => {
       banner.leave();
+      attention?.leave();
       leave();
       clearInterval(timer);
       following.leave();

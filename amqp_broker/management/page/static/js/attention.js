@@ -1,0 +1,160 @@
+// The list of what is wrong now, for the start page, and the banner of alarms on all pages.
+
+import { get, post, remove, set } from "./api.js";
+import { h, put, show, toast } from "./dom.js";
+import { confirm, dialog } from "./form.js";
+import { date, exchangePart, number, path, toExchange, toQueue } from "./format.js";
+import { part } from "./list.js";
+import { follow } from "./live.js";
+import { state } from "./state.js";
+
+const WORDS = { critical: "Alarm", warning: "Warning", notice: "Note" };
+
+// Places by what a finding has, the most telling first: name in the finding, label, and address.
+const LINKS = [
+  ["fault", "Faults", () => "#/faults"],
+  ["shovel", "Shovels", () => "#/shovels"],
+  ["routing_key", "Exchange", (one) => toExchange(one.vhost, one.exchange)],
+  ["queue", "Queue", (one) => toQueue(one.vhost, one.queue)],
+  ["resource", "Queues", () => "#/queues"],
+  ["host", "Connections", () => "#/connections"],
+  ["kind", "Clock", () => "#/clock"],
+];
+
+/** The buttons by the kind of a finding: a function that returns label and action, or null. */
+const REMEDIES = {
+  alarm: (one) => state.is("administrator") && /by command$/.test(one.reason) && ["Clear alarm", () => quickly(() => remove(`/_broker/alarms/${one.resource}`), "The alarm was cleared")],
+  "no-consumer": (one) => ["Purge", () => purge(one)],
+  "idle-consumer": (one) => ["Close connection", () => close(one)],
+  "retry-loop": (one) => one.connection && ["Close connection", () => close(one)],
+  unroutable: (one) => (one.exchange === "" ? ["Declare queue", () => declare(one)] : ["Bind queue", () => bind(one)]),
+  shovel: (one) => one.vhost !== undefined && ["Restart", () => quickly(() => remove(`/api/shovels/vhost/${path(one.vhost, one.shovel)}/restart`), `${one.shovel} was restarted`)],
+  "fault-rule": (one) => ["Remove rule", () => quickly(() => remove(`/_broker/faults/${one.fault}`), `Fault rule ${one.fault} was removed`)],
+  clock: (one) => one.is_frozen && state.is("administrator") && ["Let it run", () => quickly(() => post("/_broker/clock/resume"), "The clock runs again")],
+};
+
+async function quickly(act, done) {
+  try {
+    await act();
+    toast(done);
+    dispatchEvent(new Event("attentionchange"));
+  } catch (error) {
+    toast(error.message, "error");
+  }
+}
+
+/** Open a dialog; the list is asked for anew once it has acted. */
+const acting = ({ submit, ...rest }) => ({
+  ...rest,
+  submit: async (values) => {
+    await submit(values);
+    dispatchEvent(new Event("attentionchange"));
+  },
+});
+
+async function purge({ vhost, queue }) {
+  const address = `/api/queues/${path(vhost, queue)}`;
+  const found = await get(address).catch(() => ({}));
+  confirm(
+    acting({
+      title: `Purge ${queue}?`,
+      note: `Its ${number(found.messages_ready)} ready messages are deleted.`,
+      action: "Purge",
+      submit: () => remove(`${address}/contents`),
+      done: `${queue} was purged`,
+    }),
+  );
+}
+
+function close({ connection, queue }) {
+  confirm(
+    acting({
+      title: "Close the connection?",
+      note: `${connection}: the messages of ${queue} that it has not settled return to the queue. Its client may connect again.`,
+      action: "Close connection",
+      submit: () => remove(`/api/connections/${path(connection)}`),
+      done: "The connection was closed",
+    }),
+  );
+}
+
+function declare({ vhost, routing_key: name }) {
+  dialog(
+    acting({
+      title: `Declare the queue ${name}?`,
+      note: "It is durable, and a classic queue unless the virtual host has another default.",
+      fields: [],
+      action: "Declare queue",
+      submit: () => set(`/api/queues/${path(vhost, name)}`, { durable: true }),
+      done: `${name} was declared`,
+    }),
+  );
+}
+
+function bind({ vhost, exchange, routing_key: key }) {
+  dialog(
+    acting({
+      title: `Bind a queue to ${exchange}`,
+      fields: [
+        { name: "queue", label: "Queue", required: true },
+        { name: "key", label: "Routing key", value: key },
+      ],
+      action: "Bind queue",
+      submit: (given) => post(`/api/bindings/${path(vhost)}/e/${path(exchangePart(exchange))}/q/${path(given.queue)}`, { routing_key: given.key }),
+      done: (given) => `${given.queue} was bound`,
+    }),
+  );
+}
+
+/** Return the part of the start page that lists what needs attention. */
+export function attentionPart() {
+  const rows = h("div", { class: "attention" });
+  const problem = h("p", { class: "problem", role: "alert", hidden: true });
+  const following = follow(["queue", "connection", "channel", "exchange", "binding", "alarm", "vhost"], async () => {
+    const query = state.vhost ? `?${new URLSearchParams({ vhost: state.vhost })}` : "";
+    try {
+      const found = await get(`/_broker/attention${query}`);
+      problem.hidden = true;
+      show(rows, found, () => (found.length ? h("ul", null, found.map(item)) : h("p", { class: "quiet" }, "Nothing needs attention.")));
+    } catch (error) {
+      problem.hidden = false;
+      put(problem, error.message);
+    }
+  });
+  addEventListener("attentionchange", following.run);
+  return {
+    element: part("Attention", [problem, rows]),
+    refresh: following.run,
+    leave: () => {
+      removeEventListener("attentionchange", following.run);
+      following.leave();
+    },
+  };
+}
+
+function item(one) {
+  const [, label, address] = LINKS.find(([name]) => name in one);
+  const remedy = REMEDIES[one.kind]?.(one);
+  return h(
+    "li",
+    { class: one.level },
+    h("b", { class: "level" }, WORDS[one.level]),
+    h("div", null, h("p", null, one.sentence), h("p", { class: "muted" }, one.remedy, one.since_ms ? ` Since ${date(one.since_ms)}.` : "")),
+    h(
+      "div",
+      { class: "actions" },
+      one.connection && h("a", { href: `#/connections/${path(one.connection)}` }, "Connection"),
+      h("a", { href: address(one) }, label),
+      remedy && h("button", { type: "button", class: "small", "aria-haspopup": "dialog", onclick: remedy[1] }, remedy[0]),
+    ),
+  );
+}
+
+/** Return the banner that names the alarms; `update(alarms)` shows those of a live update. */
+export function alarmBanner() {
+  const element = h("div", { role: "alert", class: "alarms" });
+  return {
+    element,
+    update: (alarms = []) => show(element, alarms, () => alarms.map((one) => h("p", null, one.sentence, " ", h("span", { class: "muted" }, `Since ${date(one.since_ms)}.`)))),
+  };
+}
