@@ -30,6 +30,9 @@ from tests.kubernetes.hosts import Hosts, hosts
 from tests.kubernetes.programs import programs
 from tests.pyspark_amqp.jobs import WRITE_AND_DRAIN, declare_queues
 
+# The first run on a machine builds Kubernetes: minutes of processor time, beside other tests.
+pytestmark = pytest.mark.timeout(3600)
+
 ROOT = Path(__file__).parents[2]
 SPARK = str(Path(pyspark.__file__).parent)
 # The mounts of an image: Spark with a folder for its configuration, and a Python. The machine's folders for variable

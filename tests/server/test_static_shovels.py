@@ -199,7 +199,7 @@ LIMITED = SOURCE.replace("{prefetch_count, 10}", "{delete_after, 2}")
 
 
 def is_waiting(server: Server) -> bool:
-    """Return whether the only shovel is done and starts again after its delay, not at once as the first time."""
+    """Return whether the only shovel is done, and starts again after its delay."""
     shovel = next(iter(server.shovels))
     return shovel.next_tick_ms is not None and shovel.next_tick_ms > server.clock.real_now() + 1000
 
