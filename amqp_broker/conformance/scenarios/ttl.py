@@ -305,14 +305,14 @@ def an_expired_queue_may_be_declared_otherwise(lab: Lab) -> None:
 
 @slow_scenario
 def a_quorum_queue_expires_although_it_is_declared_again(lab: Lab) -> None:
-    channel, arguments = lab.channel(), {"x-queue-type": "quorum", "x-expires": 8000}
+    channel, arguments = lab.channel(), {"x-queue-type": "quorum", "x-expires": 16_000}
     for name in ("declared", "pulled"):
         channel.declare(lab.name(name), durable=True, arguments=arguments)
-    let_pass(lab, 7000)
+    let_pass(lab, 9000)
     channel.declare(lab.name("declared"), durable=True, arguments=arguments)
     channel.declare(lab.name("declared"), passive=True)
     channel.get(lab.name("pulled"))
-    # RabbitMQ looks for expired quorum queues every 5 s.
-    let_pass(lab, 7000)
+    # RabbitMQ looks for expired quorum queues every 5 s. A busy machine may need seconds for each step.
+    let_pass(lab, 13_000)
     channel.declare(lab.name("pulled"), passive=True)
     channel.call(Queue.Declare, queue=lab.name("declared"), passive=True)
