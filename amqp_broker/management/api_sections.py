@@ -22,6 +22,7 @@ from amqp_broker.management.api import (
     faults,
     feature_flags,
     health,
+    holders,
     limits,
     logins,
     memory,
@@ -68,7 +69,9 @@ SECTIONS: Final[Mapping[str, tuple[Endpoint, ...]]] = {
     "Broker": _joined(
         overview.endpoints, cluster.endpoints, nodes.endpoints, memory.endpoints, feature_flags.endpoints
     ),
-    "Connections and channels": _joined(connections.endpoints, channels.endpoints, consumers.endpoints),
+    "Connections and channels": _joined(
+        connections.endpoints, channels.endpoints, consumers.endpoints, holders.endpoints
+    ),
     "Exchanges, queues, bindings": _joined(
         exchanges.endpoints, queues.endpoints, quorum.endpoints, bindings.endpoints, topology.endpoints
     ),

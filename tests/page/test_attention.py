@@ -49,6 +49,19 @@ def test_a_queue_without_a_consumer_is_purged_from_its_finding(browser: Browser,
         browser.shows("Nothing needs attention.")
 
 
+def test_the_focus_stays_on_a_button_while_its_sentence_changes(browser: Browser, running: RunningServer) -> None:
+    browser.start()
+    with channel(running.port) as client:
+        client.queue_declare("orders")
+        for _ in range(12):
+            client.basic_publish("", "orders", b"m")
+        browser.shows("to 12 messages.")
+        browser.script("document.querySelector('.attention button').focus()")
+        client.basic_publish("", "orders", b"m")
+        browser.shows("to 13 messages.")
+    assert browser.focused == "Purge"
+
+
 def test_an_unroutable_key_has_the_closest_binding_and_a_button_that_binds_it(
     browser: Browser, running: RunningServer
 ) -> None:

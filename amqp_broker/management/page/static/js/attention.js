@@ -1,7 +1,7 @@
 // The list of what is wrong now, for the start page, and the banner of alarms on all pages.
 
 import { get, post, remove, set } from "./api.js";
-import { h, put, show, toast } from "./dom.js";
+import { h, put, show, text, toast } from "./dom.js";
 import { confirm, dialog } from "./form.js";
 import { date, exchangePart, number, path, toExchange, toQueue } from "./format.js";
 import { part } from "./list.js";
@@ -108,14 +108,36 @@ function bind({ vhost, exchange, routing_key: key }) {
 
 /** Return the part of the start page that lists what needs attention. */
 export function attentionPart() {
-  const rows = h("div", { class: "attention" });
+  const list = h("ul", { hidden: true });
+  const nothing = h("p", { class: "quiet", hidden: true }, "Nothing needs attention.");
   const problem = h("p", { class: "problem", role: "alert", hidden: true });
+  // Entries by what they are about: the focus stays on a button whose sentence changes each second.
+  const entries = new Map();
+
+  function update(found) {
+    const rows = new Map(found.map((one) => [keyOf(one), one]));
+    for (const [key, entry] of entries) {
+      if (rows.has(key)) continue;
+      entry.element.remove();
+      entries.delete(key);
+    }
+    let place = list.firstChild;
+    for (const [key, one] of rows) {
+      if (!entries.has(key)) entries.set(key, new Entry(one));
+      const entry = entries.get(key);
+      entry.update(one);
+      if (entry.element === place) place = place.nextSibling;
+      else list.insertBefore(entry.element, place);
+    }
+    list.hidden = rows.size === 0;
+    nothing.hidden = rows.size > 0;
+  }
+
   const following = follow(["queue", "connection", "channel", "exchange", "binding", "alarm", "vhost"], async () => {
     const query = state.vhost ? `?${new URLSearchParams({ vhost: state.vhost })}` : "";
     try {
-      const found = await get(`/_broker/attention${query}`);
+      update(await get(`/_broker/attention${query}`));
       problem.hidden = true;
-      show(rows, found, () => (found.length ? h("ul", null, found.map(item)) : h("p", { class: "quiet" }, "Nothing needs attention.")));
     } catch (error) {
       problem.hidden = false;
       put(problem, error.message);
@@ -123,7 +145,7 @@ export function attentionPart() {
   });
   addEventListener("attentionchange", following.run);
   return {
-    element: part("Attention", [problem, rows]),
+    element: part("Attention", [problem, h("div", { class: "attention" }, list, nothing)]),
     refresh: following.run,
     leave: () => {
       removeEventListener("attentionchange", following.run);
@@ -132,22 +154,33 @@ export function attentionPart() {
   };
 }
 
-function item(one) {
-  const [, label, address] = LINKS.find(([name]) => name in one);
-  const remedy = REMEDIES[one.kind]?.(one);
-  return h(
-    "li",
-    { class: one.level },
-    h("b", { class: "level" }, WORDS[one.level]),
-    h("div", null, h("p", null, one.sentence), h("p", { class: "muted" }, one.remedy, one.since_ms ? ` Since ${date(one.since_ms)}.` : "")),
-    h(
-      "div",
-      { class: "actions" },
-      one.connection && h("a", { href: `#/connections/${path(one.connection)}` }, "Connection"),
-      h("a", { href: address(one) }, label),
-      remedy && h("button", { type: "button", class: "small", "aria-haspopup": "dialog", onclick: remedy[1] }, remedy[0]),
-    ),
-  );
+const keyOf = ({ sentence: _, remedy: __, since_ms: ___, ...place }) => JSON.stringify(place);
+
+class Entry {
+  constructor(one) {
+    const [, label, address] = LINKS.find(([name]) => name in one);
+    const remedy = REMEDIES[one.kind]?.(one);
+    this.sentence = h("p");
+    this.more = h("p", { class: "muted" });
+    this.element = h(
+      "li",
+      { class: one.level },
+      h("b", { class: "level" }, WORDS[one.level]),
+      h("div", null, this.sentence, this.more),
+      h(
+        "div",
+        { class: "actions" },
+        one.connection && h("a", { href: `#/connections/${path(one.connection)}` }, "Connection"),
+        h("a", { href: address(one) }, label),
+        remedy && h("button", { type: "button", class: "small", "aria-haspopup": "dialog", onclick: remedy[1] }, remedy[0]),
+      ),
+    );
+  }
+
+  update(one) {
+    text(this.sentence, one.sentence);
+    text(this.more, `${one.remedy}${one.since_ms ? ` Since ${date(one.since_ms)}.` : ""}`);
+  }
 }
 
 /** Return the banner that names the alarms; `update(alarms)` shows those of a live update. */

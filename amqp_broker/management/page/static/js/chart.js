@@ -31,7 +31,7 @@ export class ObjectCharts {
   /** The address of an object with the parameters for its samples. */
   withSamples(address) {
     const [age, step] = shownSpan(this.longest);
-    return `${address}?${["lengths", "msg_rates"].map((group) => `${group}_age=${age}&${group}_incr=${step}`).join("&")}`;
+    return `${address}?${["lengths", "msg_rates", "data_rates"].map((group) => `${group}_age=${age}&${group}_incr=${step}`).join("&")}`;
   }
 
   /** Draw what the broker has answered: counters of the group `message_stats`, lengths beside it. */
@@ -46,6 +46,16 @@ export class ObjectCharts {
   leave() {
     for (const { chart } of this.charts) chart.leave();
   }
+
+  /** Return the page that shows the charts: they end with it. */
+  on(page) {
+    const { leave } = page;
+    page.leave = () => {
+      leave();
+      this.leave();
+    };
+    return page;
+  }
 }
 
 const LOOKS = {
@@ -58,15 +68,17 @@ const LOOKS = {
   ack: ["Ack", "--series-2"],
   confirm: ["Confirm", "--series-4"],
   redeliver: ["Redelivered", "--series-5"],
+  recv_oct: ["From client", "--series-1"],
+  send_oct: ["To client", "--series-3"],
 };
 
 /** A chart of Samples. Show `element`; call `draw()` for each new sample, and `leave()` at the end. */
 export class Chart {
-  constructor({ title, samples, isRate = false, height = 168, longest = DAY_S, onspan = () => {} }) {
+  constructor({ title, samples, isRate = false, format = isRate ? rate : number, height = 168, longest = DAY_S, onspan = () => {} }) {
     this.samples = samples;
     this.height = height;
     this.isRate = isRate;
-    this.format = isRate ? rate : number;
+    this.format = format;
     this.longest = longest;
     this.onspan = onspan;
     [this.span] = shownSpan(longest);

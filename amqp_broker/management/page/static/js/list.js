@@ -170,6 +170,7 @@ function cut(rows, set, key) {
 export function detail({ title, kind, back, kinds, load, content, actions = [] }) {
   const problem = h("div", { class: "empty", hidden: true });
   const body = h("div", { class: "parts" }, content);
+  const heading = h("h1", null, title);
   const following = follow(kinds, async () => {
     try {
       await load();
@@ -185,11 +186,13 @@ export function detail({ title, kind, back, kinds, load, content, actions = [] }
     "section",
     { class: "detail" },
     h("p", { class: "trail" }, h("a", { href: back[1] }, back[0]), " / "),
-    h("div", { class: "title" }, h("h1", null, title), h("div", { class: "actions" }, actions)),
+    h("div", { class: "title" }, heading, h("div", { class: "actions" }, actions)),
     problem,
     body,
   );
-  return { title, element, refresh: following.run, leave: following.leave };
+  // A name that the client has given is known only later.
+  const rename = (name) => text(heading, name);
+  return { title, element, rename, refresh: following.run, leave: following.leave };
 }
 
 /** A titled part of a page. */

@@ -37,6 +37,7 @@ function messageList(messages, first = 0) {
             h("span", { class: "at" }, number(one.offset ?? first + index)),
             h("span", { class: "from" }, h("b", null, one.routing_key === "" ? "(empty key)" : one.routing_key), h("small", null, exchangeName(one.exchange))),
             h("span", { class: "says" }, preview(one)),
+            one.connection ? h("span", { class: "tag" }, `held by ${one.consumer_tag ?? "basic.get"}`) : null,
             one.redelivered ? h("span", { class: "tag", title: "Delivered before" }, "redelivered") : null,
             h("span", { class: "size" }, octets(one.payload_bytes)),
           ),
@@ -49,7 +50,8 @@ function messageList(messages, first = 0) {
 /** Build the details when a message is opened for the first time. */
 function open(element, one) {
   if (!element.open || element.querySelector(".message")) return;
-  element.append(h("div", { class: "message" }, payloadView(one), propertiesView(one.properties)));
+  const holder = one.connection && h("p", null, "Delivered as ", h("b", null, number(one.delivery_tag)), " on ", h("a", { href: `#/channels/${path(`${one.connection} (${one.channel})`)}` }, `channel ${one.channel}`), " of ", h("a", { href: `#/connections/${path(one.connection)}` }, one.connection));
+  element.append(h("div", { class: "message" }, holder, payloadView(one), propertiesView(one.properties)));
 }
 
 /** Return the form that publishes to an exchange; `queue` is the queue that certainly gets the message. */
@@ -88,7 +90,7 @@ export function publishForm({ vhost, exchange, queue = null, done = () => {} }) 
 export function messagesPart(vhost, name, changed) {
   const address = path(vhost, name);
   const peek = peekView(address);
-  const move = moveForm(address, name, changed);
+  const move = h("div", { class: "stack" }, moveForm(address, name, changed), returnForm(address, changed));
   const views = [
     ["Peek", peek.element, () => peek.load()],
     ["Get", getView(address, changed), null],
@@ -241,6 +243,21 @@ function moveForm(address, name, changed) {
       if (answer.reason) throw new Error(`${number(answer.moved)} messages moved, then: ${answer.reason}`);
       toast(`${number(answer.moved)} messages moved to ${destination}`);
       changed();
+    },
+  });
+}
+
+/** Return the form that moves dead letters back to the queues that gave them up. */
+function returnForm(address, changed) {
+  return form({
+    action: "Return dead letters",
+    note: "Each message goes to the end of the queue that gave it up last, which its header x-death names.",
+    fields: [{ name: "count", label: "Maximum", type: "number", min: 1, placeholder: "all" }],
+    submit: async ({ count }) => {
+      const answer = await post(`/_broker/queues/${address}/return`, count ? { count } : {});
+      if (answer.moved) changed();
+      if (answer.reason) throw new Error(`${number(answer.moved)} messages returned, then: ${answer.reason}`);
+      toast(`${number(answer.moved)} messages returned`);
     },
   });
 }

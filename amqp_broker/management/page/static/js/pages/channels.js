@@ -1,8 +1,10 @@
 import { get } from "../api.js";
+import { deliveriesBy, publishesBy } from "../breakdown.js";
+import { ObjectCharts } from "../chart.js";
 import { h } from "../dom.js";
 import { number, path, rate, toQueue } from "../format.js";
 import { detail, list as listPage, part } from "../list.js";
-import { Rates } from "../live.js";
+import { MESSAGE_RATES, Rates, Samples } from "../live.js";
 import { state } from "../state.js";
 import { Facts, link, Table, tags } from "../table.js";
 import { status } from "./connections.js";
@@ -86,15 +88,26 @@ export function one(name) {
   const facts = new Facts();
   const consumers = consumerTable("This channel consumes from no queue.");
   const prepare = rated();
-  return detail({
+  const publishes = publishesBy("Exchange");
+  const deliveries = deliveriesBy("Queue");
+  // The name that the client has given to its connection.
+  let given;
+  const charts = new ObjectCharts(
+    [{ title: "Message rates", group: "message_stats", samples: new Samples(MESSAGE_RATES), isRate: true, height: 130 }],
+    { refresh: () => page.refresh() },
+  );
+  const page = detail({
     title: name,
     kind: "Channel",
     back: ["Channels", "#/channels"],
     kinds: ["channel", "consumer"],
     load: async () => {
-      const one = await get(`/api/channels/${path(name)}`);
+      const one = await get(charts.withSamples(`/api/channels/${path(name)}`));
+      charts.draw(one);
       prepare([one], performance.now());
       const connection = one.connection_details?.name;
+      given ??= await get(`/api/connections/${path(connection)}?columns=user_provided_name`).then((found) => found.user_provided_name || "", () => "");
+      page.rename(given ? `Channel ${one.number} of ${given}` : name);
       facts.update([
         ["Connection", connection ? link(connection, `#/connections/${path(connection)}`) : "–"],
         ["Virtual host", one.vhost],
@@ -111,7 +124,14 @@ export function one(name) {
         ["Ack", per(one, "ack") || "–"],
       ]);
       consumers.update(one.consumer_details ?? []);
+      publishes.update(one.publishes);
+      deliveries.update(one.deliveries);
     },
-    content: [part("Details", facts.element), part("Consumers", consumers.element)],
+    content: [
+      part("Details", facts.element, h("div", { class: "charts" }, charts.elements)),
+      part("Consumers", consumers.element),
+      h("div", { class: "columns" }, publishes.element, deliveries.element),
+    ],
   });
+  return charts.on(page);
 }

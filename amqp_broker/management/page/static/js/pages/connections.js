@@ -1,9 +1,10 @@
 import { get, remove } from "../api.js";
+import { ObjectCharts } from "../chart.js";
 import { h, show } from "../dom.js";
 import { date, octets, path } from "../format.js";
 import { confirm } from "../form.js";
 import { detail, list as listPage, part } from "../list.js";
-import { Rates } from "../live.js";
+import { Rates, Samples } from "../live.js";
 import { state } from "../state.js";
 import { Facts, link, tags } from "../table.js";
 import { channelTable } from "./channels.js";
@@ -45,7 +46,12 @@ export function one(name) {
   const facts = new Facts();
   const channels = channelTable("This connection has no channels.");
   const properties = h("pre", { class: "json", tabindex: 0 });
-  return detail({
+  const address = `/api/connections/${path(name)}`;
+  const charts = new ObjectCharts(
+    [{ title: "Octets", samples: new Samples(["recv_oct", "send_oct"]), isRate: true, format: speed, height: 130 }],
+    { refresh: () => page.refresh() },
+  );
+  const page = detail({
     title: name,
     kind: "Connection",
     back: ["Connections", "#/connections"],
@@ -69,13 +75,15 @@ export function one(name) {
       ),
     ],
     load: async () => {
-      const one = await get(`/api/connections/${path(name)}`);
+      const one = await get(charts.withSamples(address));
+      charts.draw(one);
+      page.rename(one.user_provided_name || name);
       facts.update([
+        ["Name", name],
         ["Virtual host", one.vhost],
         ["User", one.user],
         ["State", status(one.state)],
         ["Client", product(one) || "–"],
-        ["Client-provided name", one.user_provided_name || "–"],
         ["Connected", date(one.connected_at)],
         ["Protocol", one.protocol],
         ["Authentication", one.auth_mechanism],
@@ -86,9 +94,10 @@ export function one(name) {
         ["From client", octets(one.recv_oct)],
         ["To client", octets(one.send_oct)],
       ]);
-      channels.update(await get(`/api/connections/${path(name)}/channels`));
+      channels.update(await get(`${address}/channels`));
       show(properties, one.client_properties, () => JSON.stringify(one.client_properties ?? {}, null, 2));
     },
-    content: [part("Details", facts.element), part("Channels", channels.element), part("Client properties", properties)],
+    content: [part("Details", facts.element, h("div", { class: "charts" }, charts.elements)), part("Channels", channels.element), part("Client properties", properties)],
   });
+  return charts.on(page);
 }

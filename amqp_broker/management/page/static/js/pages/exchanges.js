@@ -1,4 +1,5 @@
 import { get, remove, set } from "../api.js";
+import { publishesBy, routedBy } from "../breakdown.js";
 import { ObjectCharts } from "../chart.js";
 import { h } from "../dom.js";
 import { exchangeName, exchangePart, path, plain, rate, toExchange } from "../format.js";
@@ -83,6 +84,8 @@ export function one(vhost, given) {
   });
   const centre = { kind: "exchange", name, vhost, label: exchangeName(name) };
   const bindings = bindingsPart(centre);
+  const incoming = publishesBy("Channel");
+  const outgoing = routedBy("Queue");
   const isOurs = name !== "" && !name.startsWith("amq.");
   const page = detail({
     title: exchangeName(name),
@@ -123,6 +126,8 @@ export function one(vhost, given) {
         ["Published in", plain(one.message_stats?.publish_in ?? 0)],
         ["Published out", plain(one.message_stats?.publish_out ?? 0)],
       ]);
+      incoming.update(one.incoming);
+      outgoing.update(one.outgoing);
       if (name === "") return;
       const [into, from] = await Promise.all([get(`${address}/bindings/destination`), get(`${address}/bindings/source`)]);
       bindings.update([...into, ...from]);
@@ -135,10 +140,9 @@ export function one(vhost, given) {
           ? h("p", { class: "note" }, "Every queue is bound to the default exchange with its name as the routing key. These bindings cannot be changed.")
           : [bindings.element, bindingForm(centre, () => page.refresh())],
       ),
+      h("div", { class: "columns" }, incoming.element, outgoing.element),
       name.startsWith("amq.rabbitmq.") ? null : part("Publish message", publishForm({ vhost, exchange: name })),
     ],
   });
-  const leave = page.leave;
-  page.leave = () => (leave(), charts.leave());
-  return page;
+  return charts.on(page);
 }

@@ -1,16 +1,17 @@
 import { get, remove } from "../api.js";
 import { bindingForm, bindingsPart } from "../bindings.js";
+import { deliveriesBy, routedBy } from "../breakdown.js";
 import { ObjectCharts } from "../chart.js";
 import { h } from "../dom.js";
 import { date, number, octets, path, plain } from "../format.js";
 import { confirm } from "../form.js";
+import { holdersPart } from "../holders.js";
 import { lifePart } from "../life.js";
 import { detail, part } from "../list.js";
 import { Samples } from "../live.js";
 import { capacity, messageSplit } from "../message_split.js";
 import { messagesPart } from "../messages.js";
 import { cell, Facts, link } from "../table.js";
-import { consumerTable } from "./channels.js";
 import { features, type } from "./queues.js";
 
 export function one(vhost, name) {
@@ -28,7 +29,9 @@ export function one(vhost, name) {
   const split = messageSplit();
   const centre = { kind: "queue", name, vhost, label: name };
   const bindings = bindingsPart(centre);
-  const consumers = consumerTable();
+  const holders = holdersPart(vhost, name);
+  const incoming = routedBy("Exchange");
+  const deliveries = deliveriesBy("Channel");
   const life = lifePart(vhost, name);
   const messages = messagesPart(vhost, name, () => page.refresh());
 
@@ -78,30 +81,27 @@ export function one(vhost, name) {
       ),
     ],
     load: async () => {
-      const [one, bound] = await Promise.all([get(charts.withSamples(address)), get(`${address}/bindings`)]);
+      const [one, bound] = await Promise.all([get(charts.withSamples(address)), get(`${address}/bindings`), holders.load()]);
       charts.draw(one);
       facts.update(factsOf(one));
       split.update(one);
       bindings.update(bound);
-      consumers.update(one.consumer_details ?? []);
+      incoming.update(one.incoming);
+      deliveries.update(one.deliveries);
       messages.setType(type(one));
     },
     content: [
       part("Overview", facts.element, h("div", { class: "below" }, split.element), h("div", { class: "charts" }, charts.elements)),
+      holders.element,
       messages.element,
       life?.element,
       part("Bindings", bindings.element, bindingForm(centre, () => page.refresh())),
-      part("Consumers", consumers.element),
+      h("div", { class: "columns" }, incoming.element, deliveries.element),
     ],
   });
-  const { leave } = page;
-  page.leave = () => {
-    leave();
-    charts.leave();
-  };
   messages.refresh();
   life?.load();
-  return page;
+  return charts.on(page);
 }
 
 function factsOf(one) {

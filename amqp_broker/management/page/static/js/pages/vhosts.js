@@ -119,7 +119,5 @@ export function one(name) {
     },
     content: [part("Details", facts.element, h("div", { class: "charts" }, charts.elements)), part("Permissions", permissions.element, permissionForm({ vhost: name, done: () => page.refresh() }))],
   });
-  const { leave } = page;
-  page.leave = () => (leave(), charts.leave());
-  return page;
+  return charts.on(page);
 }

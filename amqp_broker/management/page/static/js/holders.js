@@ -1,0 +1,45 @@
+// The consumers of a queue, and the messages that each holds: which of them holds the queue up.
+
+import { get } from "./api.js";
+import { h, text } from "./dom.js";
+import { duration, number, path, rate } from "./format.js";
+import { part } from "./list.js";
+import { Rates } from "./live.js";
+import { link, Table, tags } from "./table.js";
+
+const keyOf = (one) => `${one.connection} ${one.channel} ${one.consumer_tag}`;
+
+/** Return the part of a queue's page that lists its consumers. */
+export function holdersPart(vhost, name) {
+  const rates = new Rates();
+  let now = 0;
+  const table = new Table({
+    label: "Consumers",
+    columns: [
+      { title: "Consumer tag", isHead: true, isKept: true, wide: true, value: (one) => one.consumer_tag },
+      { title: "Connection", isKept: true, wide: true, value: (one) => link(one.connection_name ?? one.connection, `#/connections/${path(one.connection)}`) },
+      { title: "Unacked", isKept: true, numeric: true, value: (one) => (one.ack_required ? number(one.unacked) : "automatic") },
+      { title: "Oldest unacked", isKept: true, numeric: true, value: (one) => (one.oldest_unacked_ms === null ? "–" : duration(now - one.oldest_unacked_ms)) },
+      { title: "Ack", numeric: true, value: (one) => (one.ack_required ? rate(one.rates.acked ?? 0) : "–") },
+      { title: "Deliver", numeric: true, value: (one) => rate(one.rates.delivered ?? 0) },
+      { title: "Prefetch", numeric: true, value: (one) => one.prefetch_count || "no limit" },
+      { title: "State", minor: true, value: (one) => tags([one.activity_status.replace(/_/g, " "), "", one.activity_status === "waiting" ? "" : "good"]) },
+      { title: "Channel", minor: true, value: (one) => link(String(one.channel), `#/channels/${path(`${one.connection} (${one.channel})`)}`) },
+    ],
+    key: keyOf,
+    empty: "No consumers.",
+  });
+  const elsewhere = h("p", { class: "muted", hidden: true });
+  return {
+    element: part("Consumers", table.element, elsewhere),
+    load: async () => {
+      const held = await get(`/_broker/queues/${path(vhost, name)}/consumers`);
+      now = held.now_ms;
+      for (const one of held.consumers) one.rates = rates.of(keyOf(one), { acked: one.acked, delivered: one.delivered }, now);
+      rates.keep(new Set(held.consumers.map(keyOf)));
+      table.update(held.consumers);
+      elsewhere.hidden = held.unacked_elsewhere === 0;
+      text(elsewhere, `${number(held.unacked_elsewhere)} more unacked were got by basic.get, or by consumers that are cancelled.`);
+    },
+  };
+}
