@@ -150,3 +150,20 @@ def test_messages_of_a_stream_are_peeked_at(browser: Browser, running: RunningSe
     browser.start("queues/%2F/log")
     browser.find(".messages summary", "first")
     browser.until(lambda: [one.text for one in browser.all("[role=tab]")] == ["Peek", "Publish"])
+
+
+def test_dead_letters_return_to_where_they_came_from(browser: Browser, running: RunningServer) -> None:
+    with channel(running.port) as client:
+        client.queue_declare("graves")
+        client.queue_declare("work", arguments={"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "graves"})
+        for _ in range(2):
+            client.basic_publish("", "work", b"m")
+            method, _, _ = client.basic_get("work")
+            client.basic_nack(method.delivery_tag, requeue=False)
+        client.basic_publish("", "graves", b"alive")
+        wait_until(partial(has_ready, running, "graves", 3))
+        browser.start("queues/%2F/graves")
+        browser.press("Move", "[role=tablist]")
+        browser.press("Return dead letters")
+        browser.shows("2 messages returned, then: a message has no x-death header that names another queue")
+    assert (ready(running, "work"), ready(running, "graves")) == (2, 1)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from amqp_broker.amqp import fields
 from amqp_broker.amqp.message import Address, Message, SpecialMessage, routing_keys
 from amqp_broker.broker.exchanges.delayed import DelayedExchange
 from amqp_broker.broker.scheduling.portions import Steps
@@ -71,6 +72,38 @@ def move_to_exchange(source: Queue, count: int, vhost: VHost, exchange: Exchange
         return ""
 
     return _move(source, count, send)
+
+
+def move_home(source: Queue, count: int) -> Steps[Moved]:
+    """Move up to `count` dead letters to the queues that gave them up last, until one is gone or refuses."""
+
+    def send(message: Message) -> str:
+        properties = message.properties()
+        name = _origin(properties.headers or {}, source.name)
+        if name is None:
+            return "a message has no x-death header that names another queue"
+        home = source.vhost.queues.get(name)
+        if home is None:
+            return f"there is no queue '{name}' in vhost '{source.vhost.name}'"
+        if home.will_reject(message):
+            return f"{home} is full"
+        moved = SpecialMessage.rebuilt(message, properties)
+        if source.vhost.trace is not None:
+            source.vhost.trace.moved(source, moved, [home])
+        home.accept(moved)
+        return ""
+
+    return _move(source, count, send)
+
+
+def _origin(headers: fields.Table, queue: str) -> str | None:
+    """Return the queue of the last death of a message that was not in `queue`; None if there is none."""
+    deaths = headers.get("x-death")
+    for death in deaths if isinstance(deaths, list) else []:
+        name = death.get("queue") if isinstance(death, dict) else None
+        if isinstance(name, str) and name != queue:
+            return name
+    return None
 
 
 def _move(source: Queue, count: int, send: Callable[[Message], str]) -> Steps[Moved]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from msgspec import Meta, Struct
 
 from amqp_broker.amqp.errors import AMQPError
-from amqp_broker.broker.operations.moving import move_to_exchange, move_to_queue
+from amqp_broker.broker.operations.moving import Moved, move_home, move_to_exchange, move_to_queue
 from amqp_broker.broker.scheduling.portions import Steps
 from amqp_broker.management.api.messages import channel_refusal, entered_vhost
 from amqp_broker.management.http import shapes
@@ -16,6 +16,9 @@ from amqp_broker.management.http.auth import MANAGEMENT
 from amqp_broker.management.http.endpoint import Endpoints
 from amqp_broker.management.http.request import DEFAULT_EXCHANGE_NAME, Request
 from amqp_broker.management.http.shapes import Integer, Text, read_by
+
+if TYPE_CHECKING:
+    from amqp_broker.broker.queues.queue import Queue
 
 endpoints = Endpoints()
 
@@ -34,11 +37,20 @@ def _destination(name: str, value: Any) -> Destination:
     return shapes.read(Destination, value)
 
 
+_Number = Annotated[Integer | None, Meta(extra_json_schema={"type": "integer", "minimum": 0})]
+
+
 class Move(Struct):
     """The destination, and the number of messages; without `count`, all that are ready."""
 
     destination: Annotated[Destination, read_by(_destination)]
-    count: Annotated[Integer | None, Meta(extra_json_schema={"type": "integer", "minimum": 0})] = None
+    count: _Number = None
+
+
+class Return(Struct):
+    """The number of messages; without `count`, all that are ready."""
+
+    count: _Number = None
 
 
 @endpoints.on("POST /_broker/queues/{vhost}/{queue}/move", tag=MANAGEMENT, body=Move, statuses=(200,))
@@ -54,9 +66,7 @@ def move(request: Request) -> Steps[dict[str, Any]]:
     try:
         user.require("read", vhost.name, "queue", request.path["queue"])
         source = vhost.queue(request.path["queue"])
-        count = source.ready_count if given.count is None else given.count
-        if count < 0:
-            raise bad_request("count must not be negative")
+        count = _count(given.count, source)
         if destination.queue is not None:
             user.require("write", target_vhost.name, "exchange", "")
             target = target_vhost.queue(destination.queue)
@@ -70,4 +80,30 @@ def move(request: Request) -> Steps[dict[str, Any]]:
             moved = yield from move_to_exchange(source, count, target_vhost, target_vhost.exchange(name))
     except AMQPError as error:
         raise channel_refusal(error) from None
+    return _answer(moved, source)
+
+
+@endpoints.on("POST /_broker/queues/{vhost}/{queue}/return", tag=MANAGEMENT, body=Return, statuses=(200,))
+def return_home(request: Request) -> Steps[dict[str, Any]]:
+    """Move dead letters back to the queues that gave them up (`x-death`); return how many, and why it ended early."""
+    vhost, user = entered_vhost(request), request.user
+    given = request.read(Return)
+    try:
+        user.require("read", vhost.name, "queue", request.path["queue"])
+        user.require("write", vhost.name, "exchange", "")
+        source = vhost.queue(request.path["queue"])
+        moved = yield from move_home(source, _count(given.count, source))
+    except AMQPError as error:
+        raise channel_refusal(error) from None
+    return _answer(moved, source)
+
+
+def _count(given: int | None, source: Queue) -> int:
+    count = source.ready_count if given is None else given
+    if count < 0:
+        raise bad_request("count must not be negative")
+    return count
+
+
+def _answer(moved: Moved, source: Queue) -> dict[str, Any]:
     return {"moved": moved.messages, "messages_ready": source.ready_count, "reason": moved.reason or None}

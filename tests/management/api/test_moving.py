@@ -3,11 +3,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from pamqp import commands
 
 from amqp_broker.broker.admin.access import Permission
 from amqp_broker.broker.queues.queue import Queue, QueueDeclaration
 from tests.broker_parts import push
 from tests.management.asking import Desk
+from tests.peer import Peer
+from tests.present import present
 
 MOVE = "/_broker/queues/%2F/q/move"
 
@@ -76,3 +79,82 @@ def test_streams_are_not_moved(desk: Desk) -> None:
     push(declare(desk, queue_type="stream"), b"one")
     declare(desk, "other")
     assert desk.ask("POST", MOVE, {"destination": {"queue": "other"}})[0] == 400
+
+
+# Dead letters that return
+
+RETURN = "/_broker/queues/%2F/dead/return"
+
+
+def rejected(desk: Desk, *bodies: bytes, queue: str = "work") -> Peer:
+    """A client that has rejected messages of a queue, whose dead letters go to the queue `dead`."""
+    peer = desk.lab.connect()
+    peer.declare("dead", durable=True)
+    peer.declare(queue, durable=True, arguments={"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"})
+    for body in bodies:
+        peer.publish(queue, body)
+        assert peer.get(queue, no_ack=False)
+    peer.send(commands.Basic.Nack(0, multiple=True, requeue=False))
+    return peer
+
+
+def test_dead_letters_return_to_the_queues_that_gave_them_up(desk: Desk) -> None:
+    rejected(desk, b"1", b"2")
+    peer = rejected(desk, b"3", queue="other")
+    assert desk.ask("POST", RETURN, {}) == (200, {"moved": 3, "messages_ready": 0, "reason": None})
+    assert [present(peer.get("work"))[1].body for _ in range(2)] == [b"1", b"2"]
+    assert present(peer.get("other"))[1].body == b"3"
+
+
+def test_some_dead_letters_return(desk: Desk) -> None:
+    rejected(desk, b"1", b"2", b"3")
+    assert desk.ask("POST", RETURN, {"count": 2})[1] == {"moved": 2, "messages_ready": 1, "reason": None}
+
+
+def test_a_dead_letter_that_has_waited_elsewhere_returns_to_its_last_queue_but_this(desk: Desk) -> None:
+    peer = rejected(desk, b"1")
+    peer.declare("wait", arguments={"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"})
+    _, content = present(peer.get("dead"))
+    peer.publish("dead", b"again", headers=content.properties.headers)
+    assert desk.ask("POST", RETURN, {})[1]["moved"] == 1
+    assert present(peer.get("work"))[1].body == b"again"
+
+
+def test_a_message_without_a_death_stays_with_those_behind_it(desk: Desk) -> None:
+    peer = rejected(desk, b"1")
+    peer.publish("dead", b"alive")
+    assert desk.ask("POST", RETURN, {})[1] == {
+        "moved": 1,
+        "messages_ready": 1,
+        "reason": "a message has no x-death header that names another queue",
+    }
+
+
+def test_a_dead_letter_whose_queue_is_gone_or_full_stays(desk: Desk) -> None:
+    peer = rejected(desk, b"1")
+    peer.call(commands.Queue.Delete(queue="work"))
+    answer = desk.ask("POST", RETURN, {})[1]
+    assert answer == {"moved": 0, "messages_ready": 1, "reason": "there is no queue 'work' in vhost '/'"}
+    peer.declare("work", arguments={"x-max-length": 0, "x-overflow": "reject-publish"})
+    assert desk.ask("POST", RETURN, {})[1]["reason"] == "queue 'work' in vhost '/' is full"
+
+
+@pytest.mark.parametrize("deaths", [5, "x", [], [5], [{"queue": 5}], [{"queue": "dead"}]])
+def test_a_header_that_is_no_history_is_no_error(desk: Desk, deaths: Any) -> None:
+    peer = rejected(desk)
+    peer.publish("dead", b"odd", headers={"x-death": deaths})
+    assert desk.ask("POST", RETURN, {})[1]["moved"] == 0
+
+
+def test_returning_requires_the_permissions_to_read_and_to_publish(desk: Desk) -> None:
+    rejected(desk, b"1")
+    desk.broker.users.set_permission(desk.user, "/", Permission(read="^$"))
+    assert desk.ask("POST", RETURN, {})[0] == 401
+    desk.broker.users.set_permission(desk.user, "/", Permission(read=".*", write="^x$"))
+    assert desk.ask("POST", RETURN, {})[0] == 401
+    assert desk.ask("POST", RETURN.replace("dead", "none"), {})[0] in (401, 404)
+
+
+def test_a_negative_count_of_dead_letters_is_refused(desk: Desk) -> None:
+    rejected(desk, b"1")
+    assert desk.ask("POST", RETURN, {"count": -1}) == (400, "count must not be negative")
