@@ -176,7 +176,7 @@ class Rule:
 
     def __post_init__(self) -> None:
         self.id = 0
-        # When it came into force (ms of real time).
+        # When it was added (ms of real time).
         self.added_at_ms = 0
         self.matched = 0
         self.hits = 0

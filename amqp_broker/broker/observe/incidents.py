@@ -74,9 +74,9 @@ class Incidents:
         if reason and connection.vhost is not None:
             self._note(self.lost, client_of(connection, connection.vhost.name), reason)
 
-    def on_refused(self, connection: Connection, user: str, reason: str, vhost: str = "") -> None:
+    def on_refused(self, connection: Connection, user: str, reason: str) -> None:
         """Note that a client was not let in, with RabbitMQ's text."""
-        self._note(self.refused, client_of(connection, vhost)._replace(user=user), reason)
+        self._note(self.refused, client_of(connection, "")._replace(user=user), reason)
 
     def _note(self, kept: dict[Client, Losses], client: Client, reason: str) -> None:
         losses = kept.get(client)

@@ -23,7 +23,7 @@ def findings_of_exchange(vhost: VHost, exchange: Exchange, now: int) -> Iterator
     guess = _hint(vhost, exchange, key)
     yield Finding(
         "unroutable",
-        f"{counted(unroutable.count, 'message')} published to {name} reached no queue, the last with routing key "
+        f"{counted(unroutable.count, 'message')} published to {name} reached no queue, such as with routing key "
         f"'{key}'{f': {guess}' if guess else '.'}",
         "Bind a queue with this key, or publish with another one."
         if exchange.name

@@ -19,8 +19,10 @@ _MIB: Final = 1 << 20
 
 def alarms_of(broker: Broker, node: Node) -> Iterator[Finding]:
     """Yield a finding about each reason of an alarm."""
-    blocked = sum(1 for connection in broker.connections if connection.status == "blocked")
-    for alarm in node.alarms():
+    alarms = node.alarms()
+    # Open pages ask each second, and mostly there is no alarm.
+    blocked = sum(1 for connection in broker.connections if connection.status == "blocked") if alarms else 0
+    for alarm in alarms:
         yield _alarm(node, alarm, blocked)
 
 
@@ -30,7 +32,8 @@ def findings_of_node(broker: Broker, node: Node) -> Iterator[Finding]:
         if shovel.state == "terminated" and shovel.details.get("reason") not in (None, "autodelete"):
             yield _shovel(shovel)
     for rule in broker.faults:
-        if rule.is_active:
+        # The effect of a spent rule may last, as that of latency does on connections that were open.
+        if rule.is_active or rule.affected:
             yield _rule(rule)
     yield from _clock(node)
 

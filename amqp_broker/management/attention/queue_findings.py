@@ -114,6 +114,9 @@ class _View:
         if since > self.now - IDLE_MS:
             return None
         holder = max(self.queue.consumers, key=_held)
+        if not holder.in_flight:
+            # Others hold the messages: cancelled consumers, or clients that got them one by one.
+            return None
         waiting = f", and {counted(self.ready, 'message waits', 'messages wait')}" if self.ready else ""
         return Finding(
             "idle-consumer",

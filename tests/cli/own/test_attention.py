@@ -30,7 +30,7 @@ def test_findings_are_shown_with_time_and_remedy(broker: Serving) -> None:
     lines = shown.splitlines()
     assert (code, len(lines)) == (0, 3)
     assert lines[0] == (
-        "warning: 1 message published to the default exchange reached no queue, the last with routing key 'nowhere'."
+        "warning: 1 message published to the default exchange reached no queue, such as with routing key 'nowhere'."
     )
     assert lines[1].startswith("  vhost /, since 20")
     assert lines[2] == "  Declare a queue of this name, or publish with the name of another."

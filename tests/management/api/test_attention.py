@@ -31,7 +31,7 @@ def test_each_row_has_its_sentence_remedy_time_and_place(desk: Desk) -> None:
         {
             "kind": "unroutable",
             "level": "warning",
-            "sentence": "1 message published to the default exchange reached no queue, the last with routing key "
+            "sentence": "1 message published to the default exchange reached no queue, such as with routing key "
             "'ordrs'.",
             "remedy": "Declare a queue of this name, or publish with the name of another.",
             "since_ms": desk.broker.real_now(),

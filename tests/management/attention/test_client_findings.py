@@ -31,7 +31,7 @@ def test_the_closest_queue_is_named_for_a_message_that_none_got(lab: Lab) -> Non
     [finding] = unroutable(lab, "")
     assert (finding.kind, finding.level, finding.since_ms) == ("unroutable", "warning", lab.now)
     assert finding.sentence == (
-        "2 messages published to the default exchange reached no queue, the last with routing key 'ordrs': "
+        "2 messages published to the default exchange reached no queue, such as with routing key 'ordrs': "
         "did you mean 'orders'?"
     )
     assert finding.remedy == "Declare a queue of this name, or publish with the name of another."
@@ -45,14 +45,14 @@ def test_the_closest_binding_is_named_for_a_key_without_one(lab: Lab) -> None:
     peer.publish("order.payed", exchange="amq.topic")
     [finding] = unroutable(lab, "amq.topic")
     assert finding.sentence == (
-        "1 message published to exchange 'amq.topic' reached no queue, the last with routing key 'order.payed': "
+        "1 message published to exchange 'amq.topic' reached no queue, such as with routing key 'order.payed': "
         "did you mean 'order.paid'?"
     )
 
 
 def test_a_key_that_resembles_no_other_has_no_guess(lab: Lab) -> None:
     lab.connect().publish("x")
-    assert unroutable(lab, "")[0].sentence.endswith("the last with routing key 'x'.")
+    assert unroutable(lab, "")[0].sentence.endswith("such as with routing key 'x'.")
 
 
 def test_unroutable_messages_are_no_finding_any_more_after_a_time(lab: Lab) -> None:

@@ -99,6 +99,14 @@ def test_a_fault_rule_that_is_on_is_a_notice_with_its_hits(lab: Lab) -> None:
     assert found(lab, TroubledNode()) == []
 
 
+def test_a_rule_that_is_spent_but_still_slows_connections_down_is_a_notice(lab: Lab) -> None:
+    peer = lab.connect()
+    rule = lab.broker.faults.add(Rule("latency", on="now", delay_ms=200))
+    assert [finding.place["fault"] for finding in found(lab, TroubledNode())] == [rule.id]
+    peer.disconnect()
+    assert found(lab, TroubledNode()) == []
+
+
 def test_a_spent_rule_and_one_whose_turn_has_not_come_are_no_findings(lab: Lab) -> None:
     lab.broker.faults.add(Rule("confirm_nack", times=1, then=[{"action": "confirm_drop"}]))
     assert [finding.place["fault"] for finding in found(lab, TroubledNode())] == [1]

@@ -146,6 +146,16 @@ def test_the_consumer_that_holds_most_is_named(watched: Watched) -> None:
     assert watched.finding().place["consumer_tag"] == "many"
 
 
+def test_a_consumer_that_holds_nothing_is_not_idle(watched: Watched) -> None:
+    watched.declare()
+    # Its socket is full, so that it gets nothing.
+    watched.consumer(1).session.pause()
+    watched.publish(5)
+    assert watched.publisher.get("q", no_ack=False)
+    watched.wait(70)
+    assert watched.findings() == []
+
+
 def test_one_long_task_with_nothing_behind_it_is_no_finding(watched: Watched) -> None:
     watched.declare()
     watched.publish(1)
