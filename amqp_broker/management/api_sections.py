@@ -17,6 +17,7 @@ from amqp_broker.management.api import (
     consumers,
     definitions,
     demo,
+    download,
     event_log,
     exchanges,
     faults,
@@ -75,7 +76,7 @@ SECTIONS: Final[Mapping[str, tuple[Endpoint, ...]]] = {
     "Exchanges, queues, bindings": _joined(
         exchanges.endpoints, queues.endpoints, quorum.endpoints, bindings.endpoints, topology.endpoints
     ),
-    "Messages": _joined(messages.endpoints, peeking.endpoints, moving.endpoints),
+    "Messages": _joined(messages.endpoints, peeking.endpoints, moving.endpoints, download.endpoints),
     "Users and permissions": _joined(users.endpoints, permissions.endpoints, logins.endpoints),
     "Vhosts and limits": _joined(vhosts.endpoints, limits.endpoints),
     "Policies and parameters": _joined(policies.endpoints, parameters.endpoints, shovels.endpoints),

@@ -238,7 +238,7 @@ class EmbeddedBroker:
                 HeldMessage(
                     message.body, message.exchange, message.routing_key, message.properties().as_dict(), redelivered
                 )
-                for message, redelivered in found.peek()
+                for _, message, redelivered in found.peek()
             ]
 
         return self.ask(look)

@@ -53,7 +53,7 @@ def delivered(folder: Path) -> set[tuple[str, str, bytes]]:
     try:
         for queue in broker.vhosts["/"].queues.values():
             if isinstance(queue, StreamQueue):
-                found |= {(queue.name, one.routing_key, one.content) for one, _ in queue.peek()}
+                found |= {(queue.name, one.routing_key, one.content) for _, one, _ in queue.peek()}
                 continue
             while (pulled := queue.pull()) is not None:
                 found.add((queue.name, pulled[0].routing_key, pulled[0].content))

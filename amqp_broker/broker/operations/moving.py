@@ -31,8 +31,12 @@ class Moved(NamedTuple):
     reason: str = ""
 
 
-def move_to_queue(source: Queue, count: int, destination: Queue) -> Steps[Moved]:
-    """Move up to `count` messages, until the other queue refuses one."""
+# The number of messages from the head of a queue on, or the positions of some.
+Choice = int | frozenset[int]
+
+
+def move_to_queue(source: Queue, choice: Choice, destination: Queue) -> Steps[Moved]:
+    """Move the chosen messages, until the other queue refuses one."""
 
     def send(message: Message) -> str:
         if destination.is_deleted:
@@ -45,11 +49,11 @@ def move_to_queue(source: Queue, count: int, destination: Queue) -> Steps[Moved]
         destination.accept(moved)
         return ""
 
-    return _move(source, count, send)
+    return _move(source, choice, send)
 
 
-def move_to_exchange(source: Queue, count: int, vhost: VHost, exchange: Exchange) -> Steps[Moved]:
-    """Move up to `count` messages with their routing keys, until one is unroutable or refused."""
+def move_to_exchange(source: Queue, choice: Choice, vhost: VHost, exchange: Exchange) -> Steps[Moved]:
+    """Move the chosen messages with their routing keys, until one is unroutable or refused."""
     delaying = [found for found in vhost.exchanges.values() if isinstance(found, DelayedExchange)]
 
     def send(message: Message) -> str:
@@ -71,11 +75,11 @@ def move_to_exchange(source: Queue, count: int, vhost: VHost, exchange: Exchange
             queue.accept(moved)
         return ""
 
-    return _move(source, count, send)
+    return _move(source, choice, send)
 
 
-def move_home(source: Queue, count: int) -> Steps[Moved]:
-    """Move up to `count` dead letters to the queues that gave them up last, until one is gone or refuses."""
+def move_home(source: Queue, choice: Choice) -> Steps[Moved]:
+    """Move the chosen dead letters to the queues that gave them up last, until one is gone or refuses."""
 
     def send(message: Message) -> str:
         properties = message.properties()
@@ -93,7 +97,7 @@ def move_home(source: Queue, count: int) -> Steps[Moved]:
         home.accept(moved)
         return ""
 
-    return _move(source, count, send)
+    return _move(source, choice, send)
 
 
 def _origin(headers: fields.Table, queue: str) -> str | None:
@@ -106,8 +110,59 @@ def _origin(headers: fields.Table, queue: str) -> str | None:
     return None
 
 
-def _move(source: Queue, count: int, send: Callable[[Message], str]) -> Steps[Moved]:
+def _move(source: Queue, choice: Choice, send: Callable[[Message], str]) -> Steps[Moved]:
     """Move messages with `send`, which returns the reason if it refuses one."""
+    if isinstance(choice, int):
+        return _move_first(source, choice, send)
+    return _move_chosen(source, set(choice), send)
+
+
+def _move_chosen(source: Queue, positions: set[int], send: Callable[[Message], str]) -> Steps[Moved]:
+    """Move the messages at some positions. Those before them are taken meanwhile, and come back to their places."""
+    passed: list[tuple[int, Message]] = []
+    moved, bytes_left, reason = 0, BYTES_MAX, ""
+    yield from source.held()
+    source.expire()
+    yield from source.held()
+    source.hold()
+    try:
+        while positions and not reason and (pulled := source.pull()) is not None:
+            message, position, _ = pulled
+            if position not in positions:
+                passed.append((position, message))
+                source.unacked_count += 1
+            elif reason := send(message):
+                source.return_to_head(position, message)
+            else:
+                source.forget(position, message)
+                positions.remove(position)
+                moved += 1
+            bytes_left -= len(message.content)
+            if positions and (len(passed) == MESSAGES_MAX or bytes_left < 0):
+                reason = "the limit of messages per request is reached"
+            yield
+        while passed:
+            _return_passed(source, passed)
+            yield
+    finally:
+        # If the request is given up, nothing stays unacked.
+        while passed:
+            _return_passed(source, passed)
+        source.end_hold()
+        source.serve_returned()
+    if positions and not reason:
+        reason = f"{len(positions)} of the chosen messages are not ready here any more"
+    return Moved(moved, reason)
+
+
+def _return_passed(source: Queue, passed: list[tuple[int, Message]]) -> None:
+    position, message = passed.pop()
+    source.unacked_count -= 1
+    if not source.is_deleted:
+        source.return_to_head(position, message)
+
+
+def _move_first(source: Queue, count: int, send: Callable[[Message], str]) -> Steps[Moved]:
     wanted, moved, bytes_left = min(count, source.ready_count), 0, BYTES_MAX
     while moved < wanted:
         if moved == MESSAGES_MAX or bytes_left < 0:

@@ -119,9 +119,9 @@ class BacklogQueue(GivingUpQueue, Generic[B]):
     def ready_count(self) -> int:
         return len(self.backlog)
 
-    def peek(self) -> Iterator[tuple[Message, bool]]:
+    def peek(self) -> Iterator[tuple[int, Message, bool]]:
         for position, message, redelivered in self.backlog.items():
-            yield message, redelivered or self._was_delivered(position, message)
+            yield position, message, redelivered or self._was_delivered(position, message)
 
     def _was_delivered(self, position: int, message: Message) -> bool:
         """Return whether a ready message that the backlog has as new was delivered before."""

@@ -182,12 +182,12 @@ class Queue:
         return self.ready_count + self.unacked_count + self.withheld_count
 
     @abstractmethod
-    def peek(self) -> Iterator[tuple[Message, bool]]:
-        """Yield the ready messages in order of delivery, and whether each was delivered before."""
+    def peek(self) -> Iterator[tuple[int, Message, bool]]:
+        """Yield positions, ready messages and whether each was delivered before, in order of delivery."""
 
     def messages(self) -> Iterator[Message]:
         """Yield the ready messages in order of delivery."""
-        return (message for message, _ in self.peek())
+        return (message for _, message, _ in self.peek())
 
     @abstractmethod
     def push(self, message: Message) -> None:

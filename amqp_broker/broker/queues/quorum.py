@@ -160,17 +160,17 @@ class QuorumQueue(BacklogQueue[QuorumBacklog]):
                 self._report_damage(position)
             yield message, position
 
-    def peek(self) -> Iterator[tuple[Message, bool]]:
-        for message, redelivered, _ in self.peek_counted():
-            yield message, redelivered
+    def peek(self) -> Iterator[tuple[int, Message, bool]]:
+        for position, message, redelivered, _ in self.peek_counted():
+            yield position, message, redelivered
 
-    def peek_counted(self) -> Iterator[tuple[Message, bool, int]]:
+    def peek_counted(self) -> Iterator[tuple[int, Message, bool, int]]:
         """Yield what `peek` does, and the count for the header x-delivery-count."""
         all_taken: dict[int, Stored] = {}
         for position, message, is_returned in self.backlog.items(all_taken):
             taken = all_taken.pop(position, None)
             is_old = is_returned or taken is not None or self._was_delivered(position, message)
-            yield message, is_old, self.counts.delivery_count(position, taken)
+            yield position, message, is_old, self.counts.delivery_count(position, taken)
 
     def _was_delivered(self, position: int, message: Message) -> bool:
         return self.counts.has(position) or super()._was_delivered(position, message)

@@ -217,16 +217,16 @@ class StreamQueue(Queue):
 
     # Messages out
 
-    def peek(self) -> Iterator[tuple[Message, bool]]:
+    def peek(self) -> Iterator[tuple[int, Message, bool]]:
         return self.peek_from(self.log.first)
 
-    def peek_from(self, offset: int) -> Iterator[tuple[Message, bool]]:
+    def peek_from(self, offset: int) -> Iterator[tuple[int, Message, bool]]:
         """Yield the messages from an offset on, as `peek` does."""
         offset = max(offset, self.log.first)
         while offset < self.log.committed:
             messages = self.log.read(offset)
-            for message in messages:
-                yield message, False
+            for position, message in enumerate(messages, offset):
+                yield position, message, False
             offset = offset + len(messages) if messages else self.log.head_at(offset).end
 
     def drain(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import os
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 from urllib.parse import unquote, urlencode, urlsplit
 
@@ -47,9 +47,20 @@ def ask(
 
 def lines(node: str, url: str, path: str, query: Mapping[str, Any]) -> Generator[bytes, None, None]:
     """Yield the lines of an endless answer as they arrive. Raises CommandError as `ask` does."""
+    yield from _arriving(node, url, path, query, Api.lines)
+
+
+def pieces(node: str, url: str, path: str, query: Mapping[str, Any]) -> Generator[bytes, None, None]:
+    """Yield the body of a long answer as it arrives. Raises CommandError as `ask` does, also if the end is missing."""
+    yield from _arriving(node, url, path, query, Api.pieces)
+
+
+def _arriving(
+    node: str, url: str, path: str, query: Mapping[str, Any], read: Callable[[Api, str], Iterator[bytes]]
+) -> Generator[bytes, None, None]:
     address = address_of(url) if url else address_near(node)
     try:
-        yield from Api(address.place, TIMEOUT_S).lines(address.prefix + _target(path, query))
+        yield from read(Api(address.place, TIMEOUT_S), address.prefix + _target(path, query))
     except Unreachable as error:
         raise _unreachable(address, error) from None
     except Refused as refused:

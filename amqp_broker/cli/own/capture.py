@@ -33,7 +33,7 @@ def capture(file: Path, vhost: str, count: int | None, node: str, url: str, **qu
             header = next(coming, None)
             if header is None:
                 raise CommandError("the broker ended before the capture began", EX_DATAERR)
-            with _new(file) as output:
+            with new_file(file) as output:
                 output.write(header)
                 output.flush()
                 click.echo(f"capturing vhost '{vhost}' to {file}; Ctrl-C ends it", err=True)
@@ -53,8 +53,8 @@ def capture(file: Path, vhost: str, count: int | None, node: str, url: str, **qu
         raise CommandError("some messages are missing: they came faster than they could be written", EX_DATAERR)
 
 
-def _new(file: Path) -> BinaryIO:
-    """Create a file. Raises CommandError if it exists."""
+def new_file(file: Path) -> BinaryIO:
+    """Create a file. Raises CommandError if it exists, or cannot be created."""
     try:
         return file.open("xb")
     except FileExistsError:

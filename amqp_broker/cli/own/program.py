@@ -22,7 +22,18 @@ COMMANDS: Final = {
         name: name.replace("-", "_")
         for name in (
             *("advice", "attention", "capture", "check-config", "clock", "compare", "conformance", "definitions"),
-            *("demo", "faults", "install-shims", "messages", "pipeline", "replay", "serve", "snapshot", "store"),
+            *(
+                "demo",
+                "faults",
+                "install-shims",
+                "messages",
+                "pipeline",
+                "queue",
+                "replay",
+                "serve",
+                "snapshot",
+                "store",
+            ),
             *("tls", "trace"),
         )
     },
@@ -33,7 +44,8 @@ COMMANDS: Final = {
 GROUPS: Final = {
     "Start a broker": ("serve", "run", "check-config", "tls", "demo"),
     "See what is wrong": ("attention", "advice"),
-    "Test clients": ("faults", "clock", "snapshot", "messages", "message"),
+    "Look into messages": ("queue", "messages", "message"),
+    "Test clients": ("faults", "clock", "snapshot"),
     "Record and compare": ("capture", "replay", "compare", "conformance", "trace", "pipeline"),
     "Keep data": ("definitions", "store"),
     "RabbitMQ's tools": (*TOOLS, "admin", "install-shims"),

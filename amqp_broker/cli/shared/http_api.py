@@ -1,7 +1,7 @@
 """A client of the broker's HTTP API, over its control socket or over TCP with a user and a password.
 
-It implements HTTP/1.0 itself, with one connection per request, because importing http.client takes longer than a whole
-health check.
+It implements HTTP itself, with one connection per request, because importing http.client takes longer than a whole
+health check: 1.0, and 1.1 for answers whose end must be seen.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import json
 import socket
 import sys
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 if TYPE_CHECKING:
     import ssl
@@ -118,10 +118,29 @@ class Api:
         except OSError as error:
             raise Unreachable(error.strerror or str(error)) from None
 
-    def head(self, method: str, target: str, octets: bytes, headers: Mapping[str, str]) -> bytes:
+    def pieces(self, target: str) -> Iterator[bytes]:
+        """Yield the body of a long answer as it arrives.
+
+        Raises Refused for an error, and Unreachable if the end is missing.
+        """
+        try:
+            with self._connect() as stream, stream.makefile("rb") as answer:
+                stream.sendall(self.head("GET", target, b"", {"Connection": "close"}, "1.1"))
+                head = b""
+                while not head.endswith(b"\r\n\r\n") and (line := answer.readline()):
+                    head += line
+                if b" 200 " not in head.partition(b"\r\n")[0]:
+                    raise Refused(parse(head + answer.read()))
+                yield from _chunks(answer)
+        except TimeoutError as error:
+            raise TimedOut(str(error)) from None
+        except OSError as error:
+            raise Unreachable(error.strerror or str(error)) from None
+
+    def head(self, method: str, target: str, octets: bytes, headers: Mapping[str, str], version: str = "1.0") -> bytes:
         """Return the head of a request with these octets as its body."""
         host = f"[{self.place.host}]" if ":" in self.place.host else self.place.host or "localhost"
-        head = [f"{method} {target} HTTP/1.0", f"Host: {host}"]
+        head = [f"{method} {target} HTTP/{version}", f"Host: {host}"]
         head += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
         if self.place.authorization:
             head.append(f"Authorization: {self.place.authorization}")
@@ -142,6 +161,22 @@ class Api:
             return stream
         stream = socket.create_connection((place.host, place.port), self.timeout_s)
         return stream if place.tls is None else place.tls.wrap_socket(stream, server_hostname=place.host)
+
+
+def _chunks(answer: BinaryIO) -> Iterator[bytes]:
+    """Yield the chunks of a body (RFC 9112, section 7.1). Raises Unreachable if the last one is missing."""
+    while size := answer.readline().rstrip():
+        try:
+            length = int(size.partition(b";")[0], 16)
+        except ValueError:
+            raise Unreachable("the server there is not an amqp-broker: its answer has no chunks") from None
+        if not length:
+            return
+        chunk = answer.read(length)
+        yield chunk
+        if len(chunk) < length or answer.readline() != b"\r\n":
+            break
+    raise Unreachable("the connection was closed in the middle of an answer")
 
 
 def _whole_lines(stream: socket.socket, received: bytes) -> Iterator[bytes]:

@@ -54,7 +54,8 @@ class PeekQuery(Struct):
 def peek(request: Request) -> Steps[dict[str, Any]]:
     """Show messages from `offset` on without consuming them; `next` in the answer is null at the end.
 
-    Ready messages of a quorum queue have a `delivery_count`.
+    Ready messages have a `position`, which stays the same until they leave, and by which they can be moved and
+    returned; those of a quorum queue have a `delivery_count`.
     """
     vhost = entered_vhost(request)
     query = request.read_query(PeekQuery)
@@ -64,7 +65,7 @@ def peek(request: Request) -> Steps[dict[str, Any]]:
         queue = vhost.queue(request.path["queue"])
     except AMQPError as error:
         raise channel_refusal(error) from None
-    walk = yield from _walk_from(vhost, queue, query.state, query.offset)
+    walk = yield from walk_from(vhost, queue, query.state, query.offset)
     first = position = walk.offset
     wanted = query.search.encode("utf-8", "surrogateescape")
     found: list[dict[str, Any]] = []
@@ -79,10 +80,7 @@ def peek(request: Request) -> Steps[dict[str, Any]]:
             is_end = False
             break
         if not wanted or _has(message, wanted):
-            row = message_row(message, more["redelivered"], 0, query.encoding, truncate)
-            del row["message_count"]
-            row["properties"] = nested.cut(row["properties"], LEVELS_MAX, TOO_DEEP)
-            found.append({"offset": position, **row, **more})
+            found.append({"offset": position, **seen_row((message, more), query.encoding, truncate)})
             answer_bytes += message.body_bytes if truncate is None else min(message.body_bytes, truncate)
         position += 1
         yield
@@ -94,13 +92,22 @@ def peek(request: Request) -> Steps[dict[str, Any]]:
     }
 
 
+def seen_row(seen: Seen, encoding: str = "auto", truncate: int | None = None) -> dict[str, Any]:
+    """Return a message as RabbitMQ's API shows it, and its other fields; `truncate` is the longest payload."""
+    message, more = seen
+    row = message_row(message, more["redelivered"], 0, encoding, truncate)
+    del row["message_count"]
+    row["properties"] = nested.cut(row["properties"], LEVELS_MAX, TOO_DEEP)
+    return {**row, **more}
+
+
 def _has(message: Message, wanted: bytes) -> bool:
     """Return whether the body, the routing key or the properties contain some octets."""
     key = message.routing_key.encode("utf-8", "surrogateescape")
     return wanted in message.body or wanted in key or wanted in message.property_list
 
 
-class _Walk:
+class Walk:
     """The messages of a part of a queue, from the head on; `offset` is that of the next one."""
 
     def __init__(self, messages: Callable[[int], Iterator[Seen]], offset: int = 0) -> None:
@@ -121,35 +128,36 @@ class _Walk:
         return one
 
 
-def _walk_from(vhost: VHost, queue: Queue, state: str, offset: int) -> Steps[_Walk]:
+def walk_from(vhost: VHost, queue: Queue, state: str, offset: int) -> Steps[Walk]:
     """Return a walk from an offset on. Raise Refusal."""
     if state == "ready" and isinstance(queue, StreamQueue):
         first = max(offset, queue.log.first)
-        return _Walk(lambda start: _ready(queue.peek_from(start)), first)
+        return Walk(lambda start: _ready(queue.peek_from(start)), first)
     if offset > OFFSET_MAX:
         raise bad_request(f"offset must not exceed {OFFSET_MAX}, except in a stream")
     if state == "ready":
         queue.expire()
         yield from queue.held()
-        walk = _Walk(lambda start: islice(_ready(queue.peek()), start, None))
+        walk = Walk(lambda start: islice(_ready(queue.peek()), start, None))
         if isinstance(queue, QuorumQueue):
-            walk = _Walk(lambda start: islice(_counted(queue.peek_counted()), start, None))
+            walk = Walk(lambda start: islice(_counted(queue.peek_counted()), start, None))
     elif state == "unacked":
-        walk = _Walk(lambda start: islice(_unacked(vhost, queue), start, None))
+        walk = Walk(lambda start: islice(_unacked(vhost, queue), start, None))
     else:
-        walk = _Walk(lambda start: islice(_delayed(vhost, queue), start, None))
+        walk = Walk(lambda start: islice(_delayed(vhost, queue), start, None))
     while walk.offset < offset and walk.next() is not None:
         yield
     walk.offset = offset
     return walk
 
 
-def _ready(messages: Iterator[tuple[Message, bool]]) -> Iterator[Seen]:
-    return ((message, {"redelivered": redelivered}) for message, redelivered in messages)
+def _ready(messages: Iterator[tuple[int, Message, bool]]) -> Iterator[Seen]:
+    return ((message, {"position": position, "redelivered": old}) for position, message, old in messages)
 
 
-def _counted(messages: Iterator[tuple[Message, bool, int]]) -> Iterator[Seen]:
-    return ((message, {"redelivered": old, "delivery_count": count}) for message, old, count in messages)
+def _counted(messages: Iterator[tuple[int, Message, bool, int]]) -> Iterator[Seen]:
+    for position, message, old, count in messages:
+        yield message, {"position": position, "redelivered": old, "delivery_count": count}
 
 
 def _unacked(vhost: VHost, queue: Queue) -> Iterator[Seen]:

@@ -229,3 +229,138 @@ def test_a_move_ends_with_its_exchange(vhost: VHost) -> None:
     vhost.delete_exchange("x", if_unused=False)
     assert finished(steps) == Moved(1, "exchange 'x' in vhost '/' was deleted")
     assert (bodies(queue), bodies(other)) == ([b"two"], [b"one"])
+
+
+# Chosen messages
+
+
+def position_of(queue: Queue, body: bytes) -> int:
+    return next(position for position, message, _ in queue.peek() if message.body == body)
+
+
+def move_chosen(source: Queue, destination: Queue, *chosen: bytes) -> Moved:
+    positions = frozenset(position_of(source, body) for body in chosen)
+    return finished(moving.move_to_queue(source, positions, destination))
+
+
+@pytest.mark.parametrize("arguments", TYPES)
+def test_chosen_messages_are_moved_and_the_others_keep_their_order(vhost: VHost, arguments: dict[str, Any]) -> None:
+    queue = new_queue(vhost, is_durable=True, arguments=arguments)
+    other = new_queue(vhost, "other", is_durable=True, arguments=arguments)
+    push(queue, b"one", b"two", b"three", b"four", b"five")
+    assert move_chosen(queue, other, b"four", b"two") == Moved(2)
+    assert (bodies(queue), bodies(other)) == ([b"one", b"three", b"five"], [b"two", b"four"])
+    assert move_chosen(queue, other, b"one", b"five") == Moved(2)
+    assert (bodies(queue), queue.unacked_count) == ([b"three"], 0)
+
+
+@pytest.mark.parametrize("arguments", TYPES)
+def test_positions_stay_when_other_messages_leave_or_return(vhost: VHost, arguments: dict[str, Any]) -> None:
+    queue = new_queue(vhost, is_durable=True, arguments=arguments)
+    other = new_queue(vhost, "other")
+    push(queue, b"one", b"two", b"three", b"four")
+    before = {message.body: position for position, message, _ in queue.peek()}
+    move_chosen(queue, other, b"two")
+    del before[b"two"]
+    assert {message.body: position for position, message, _ in queue.peek()} == before
+
+
+def test_a_chosen_message_that_has_left_is_not_replaced_by_another(vhost: VHost) -> None:
+    queue, other = new_queue(vhost), new_queue(vhost, "other")
+    push(queue, b"one", b"two", b"three")
+    positions = frozenset(position_of(queue, body) for body in (b"one", b"three"))
+    queue.pull()
+    moved = finished(moving.move_to_queue(queue, positions, other))
+    assert moved == Moved(1, "1 of the chosen messages are not ready here any more")
+    assert (bodies(queue), bodies(other)) == ([b"two"], [b"three"])
+
+
+def test_a_chosen_message_that_is_refused_stays_at_its_place(vhost: VHost) -> None:
+    queue = new_queue(vhost)
+    other = new_queue(vhost, "other", arguments={"x-max-length": 1, "x-overflow": "reject-publish"})
+    push(queue, b"one", b"two", b"three", b"four")
+    assert move_chosen(queue, other, b"two", b"three", b"four") == Moved(1, "queue 'other' in vhost '/' is full")
+    assert (bodies(queue), queue.unacked_count) == ([b"one", b"three", b"four"], 0)
+
+
+@pytest.mark.parametrize("arguments", TYPES)
+def test_consumers_get_nothing_during_the_choice_and_all_that_stays_after_it(
+    vhost: VHost, arguments: dict[str, Any]
+) -> None:
+    queue, other = new_queue(vhost, is_durable=True, arguments=arguments), new_queue(vhost, "other")
+    push(queue, b"one", b"two", b"three")
+    steps = moving.move_to_queue(queue, frozenset({position_of(queue, b"three")}), other)
+    next(steps)
+    consumer = CollectingConsumer(queue).start()
+    push(queue, b"four")
+    assert consumer.bodies == []
+    assert queue.message_count == 4
+    assert finished(steps) == Moved(1)
+    assert (consumer.bodies, bodies(other)) == ([b"one", b"two", b"four"], [b"three"])
+
+
+@pytest.mark.parametrize("arguments", TYPES)
+def test_a_choice_that_is_given_up_leaves_all_messages_in_their_places(vhost: VHost, arguments: dict[str, Any]) -> None:
+    queue, other = new_queue(vhost, is_durable=True, arguments=arguments), new_queue(vhost, "other")
+    push(queue, b"one", b"two", b"three")
+    steps = moving.move_to_queue(queue, frozenset({position_of(queue, b"three")}), other)
+    next(steps)
+    next(steps)
+    steps.close()
+    assert (bodies(queue), queue.unacked_count, queue.holds) == ([b"one", b"two", b"three"], 0, 0)
+
+
+def test_a_choice_ends_with_its_queue(vhost: VHost) -> None:
+    queue, other = new_queue(vhost), new_queue(vhost, "other")
+    push(queue, b"one", b"two", b"three")
+    steps = moving.move_to_queue(queue, frozenset({position_of(queue, b"three")}), other)
+    next(steps)
+    vhost.remove_queue(queue)
+    assert finished(steps).messages == 0
+    assert (queue.unacked_count, bodies(other)) == (0, [])
+
+
+def test_messages_that_are_due_during_a_choice_expire_after_it(vhost: VHost) -> None:
+    queue, other = new_queue(vhost, arguments={"x-message-ttl": 100}), new_queue(vhost, "other")
+    push(queue, b"one", b"two", b"three")
+    steps = moving.move_to_queue(queue, frozenset({position_of(queue, b"three")}), other)
+    next(steps)
+    vhost.broker.now += 200
+    finished(steps)
+    assert (bodies(queue), bodies(other)) == ([], [b"three"])
+
+
+def test_a_limit_applies_to_the_messages_that_were_passed(vhost: VHost) -> None:
+    queue, other = new_queue(vhost, arguments={"x-max-length": 3}), new_queue(vhost, "other")
+    push(queue, b"one", b"two", b"three")
+    steps = moving.move_to_queue(queue, frozenset({position_of(queue, b"three")}), other)
+    next(steps)
+    push(queue, b"four", b"five")
+    assert finished(steps) == Moved(1)
+    assert bodies(queue) == [b"two", b"four", b"five"]
+
+
+def test_a_choice_passes_a_limited_number_of_messages(vhost: VHost, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(moving, "MESSAGES_MAX", 2)
+    queue, other = new_queue(vhost), new_queue(vhost, "other")
+    push(queue, b"one", b"two", b"three")
+    assert move_chosen(queue, other, b"three") == Moved(0, "the limit of messages per request is reached")
+    assert bodies(queue) == [b"one", b"two", b"three"]
+
+
+@pytest.mark.parametrize("arguments", [{}, {"x-queue-type": "quorum"}, {"x-max-priority": 3}])
+def test_a_crash_during_a_choice_loses_nothing(arguments: dict[str, Any]) -> None:
+    journal = MemoryJournal()
+    vhost = new_broker(journal).vhosts["/"]
+    queue = new_queue(vhost, is_durable=True, arguments=arguments)
+    other = new_queue(vhost, "other", is_durable=True, arguments=arguments)
+    for body in (b"one", b"two", b"three"):
+        queue.push(new_message(body, delivery_mode=2))
+    journal.commit()
+    positions = frozenset(position_of(queue, body) for body in (b"two", b"three"))
+    steps = moving.move_to_queue(queue, positions, other)
+    next(steps)
+    next(steps)
+    journal.commit()
+    after = restarted(journal).queues
+    assert (bodies(after["q"]), bodies(after["other"])) == ([b"one", b"three"], [b"two"])

@@ -52,7 +52,7 @@ def test_a_message_that_went_behind_all_others_is_shown_as_delivered_before(peer
     assert pull(peer) == (1, b"1", False, None)
     nack(peer, 1)
     queue = peer.lab.vhost.queues["q"]
-    assert [(message.body, redelivered) for message, redelivered in queue.peek()] == [(b"2", False), (b"1", True)]
+    assert [(message.body, redelivered) for _, message, redelivered in queue.peek()] == [(b"2", False), (b"1", True)]
 
 
 def test_returned_messages_are_served_first_in_the_order_of_their_return(peer: Peer) -> None:

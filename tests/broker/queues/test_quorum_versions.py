@@ -163,7 +163,7 @@ def test_after_a_restart_a_message_that_was_delivered_is_shown_so_before_it_is_r
     pull(peer)
     peer.disconnect()
     queue = restarted(lab).vhost.queues["q"]
-    assert {message.body: redelivered for message, redelivered in queue.peek()} == {b"1": True, b"2": False}
+    assert {message.body: redelivered for _, message, redelivered in queue.peek()} == {b"1": True, b"2": False}
 
 
 @pytest.mark.parametrize(("compat", "expected"), [("4.2", 2), ("4.3", 1)])
@@ -177,7 +177,7 @@ def test_a_peek_shows_the_delivery_count_before_and_after_a_restart(compat: str,
         peer.send(settle)
     for queue in (lab.vhost.queues["q"], restarted(lab).vhost.queues["q"]):
         assert isinstance(queue, QuorumQueue)
-        assert [count for _, _, count in queue.peek_counted()] == [expected]
+        assert [count for _, _, _, count in queue.peek_counted()] == [expected]
 
 
 def test_a_policy_and_a_restart_count_the_properties_as_well() -> None:

@@ -99,3 +99,33 @@ def test_a_streamed_answer_may_be_an_error() -> None:
     assert refused.value.answer.status == 404
     with saying(b"") as port, pytest.raises(Unreachable, match="does not speak HTTP"):
         list(Api(Place(host="127.0.0.1", port=port)).lines("/x"))
+
+
+def pieces(answer: bytes) -> list[bytes]:
+    with saying(answer) as port:
+        return list(Api(Place(host="127.0.0.1", port=port)).pieces("/x"))
+
+
+CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+
+def test_a_long_answer_is_read_in_its_chunks() -> None:
+    assert pieces(CHUNKED + b"3\r\none\r\nA;x=1\r\n0123456789\r\n0\r\n\r\n") == [b"one", b"0123456789"]
+
+
+@pytest.mark.parametrize("rest", [b"", b"3\r\n", b"3\r\non", b"3\r\none", b"3\r\none\r\n", b"3\r\nonelonger\r\n"])
+def test_a_long_answer_without_its_end_is_an_error(rest: bytes) -> None:
+    with pytest.raises(Unreachable, match="the connection was closed in the middle of an answer"):
+        pieces(CHUNKED + rest)
+
+
+def test_a_long_answer_without_chunks_is_explained() -> None:
+    with pytest.raises(Unreachable, match="its answer has no chunks"):
+        pieces(b"HTTP/1.1 200 OK\r\n\r\nsomething\r\n")
+
+
+def test_a_long_answer_may_be_an_error() -> None:
+    with pytest.raises(Refused, match="no"):
+        pieces(b'HTTP/1.1 404 Not Found\r\nContent-Length: 16\r\n\r\n{"reason": "no"}')
+    with pytest.raises(Unreachable, match="does not speak HTTP"):
+        pieces(b"")

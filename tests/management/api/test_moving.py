@@ -158,3 +158,61 @@ def test_returning_requires_the_permissions_to_read_and_to_publish(desk: Desk) -
 def test_a_negative_count_of_dead_letters_is_refused(desk: Desk) -> None:
     rejected(desk, b"1")
     assert desk.ask("POST", RETURN, {"count": -1}) == (400, "count must not be negative")
+
+
+# Chosen messages
+
+
+def positions(desk: Desk, queue: str) -> list[int]:
+    _, answer = desk.ask("GET", f"/_broker/queues/%2F/{queue}/peek")
+    return [message["position"] for message in answer["messages"]]
+
+
+@pytest.mark.parametrize("kind", ["classic", "quorum"])
+def test_chosen_messages_are_moved(desk: Desk, kind: str) -> None:
+    queue, other = declare(desk, queue_type=kind), declare(desk, "other")
+    push(queue, b"one", b"two", b"three")
+    chosen = positions(desk, "q")[1:]
+    answer = desk.ask("POST", MOVE, {"destination": {"queue": "other"}, "positions": chosen})
+    assert answer == (200, {"moved": 2, "messages_ready": 1, "reason": None})
+    assert [message.body for message in other.messages()] == [b"two", b"three"]
+
+
+def test_chosen_dead_letters_return(desk: Desk) -> None:
+    peer = rejected(desk, b"1", b"2", b"3")
+    chosen = [positions(desk, "dead")[1]]
+    assert desk.ask("POST", RETURN, {"positions": chosen})[1] == {"moved": 1, "messages_ready": 2, "reason": None}
+    assert present(peer.get("work"))[1].body == b"2"
+    assert desk.ask("POST", RETURN, {"positions": chosen})[1] == {
+        "moved": 0,
+        "messages_ready": 2,
+        "reason": "1 of the chosen messages are not ready here any more",
+    }
+
+
+def test_no_position_chooses_no_message(desk: Desk) -> None:
+    rejected(desk, b"1")
+    assert desk.ask("POST", RETURN, {"positions": []})[1] == {"moved": 0, "messages_ready": 1, "reason": None}
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        ({"positions": 1}, "positions must be a list of integers"),
+        ({"positions": ["1"]}, "positions must be a list of integers"),
+        ({"positions": [True]}, "positions must be a list of integers"),
+        ({"positions": [1.0]}, "positions must be a list of integers"),
+        ({"positions": list(range(1001))}, "positions must not have more than 1000 items"),
+        ({"positions": [1], "count": 1}, "give count or positions, not both"),
+    ],
+)
+def test_positions_that_are_none_are_refused(desk: Desk, given: Any, reason: str) -> None:
+    rejected(desk, b"1")
+    assert desk.ask("POST", RETURN, given) == (400, reason)
+
+
+def test_positions_of_a_stream_are_refused(desk: Desk) -> None:
+    push(declare(desk, queue_type="stream"), b"one")
+    declare(desk, "other")
+    assert desk.ask("POST", MOVE, {"destination": {"queue": "other"}, "positions": [0]})[0] == 400
+    assert desk.broker.vhosts["/"].queues["q"].holds == 0

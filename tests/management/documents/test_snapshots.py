@@ -73,7 +73,7 @@ def moved(lab: Lab) -> Queue:
 
 
 def state(queue: Queue) -> list[tuple[bytes, bytes, str, bool]]:
-    return [(message.body, message.property_list, message.routing_key, old) for message, old in queue.peek()]
+    return [(message.body, message.property_list, message.routing_key, old) for _, message, old in queue.peek()]
 
 
 def pulled(queue: Queue) -> list[bytes]:

@@ -101,4 +101,4 @@ def test_a_consumer_that_is_closed_behind_its_ack_takes_nothing_more() -> None:
     peer = holding(lab, "classic")
     peer.send_bytes(ack_and(Channel.Close(200, "", 0, 0)))
     peer.expect(Channel.CloseOk)
-    assert not any(redelivered for _, redelivered in lab.vhost.queues["q"].peek())
+    assert not any(redelivered for _, _, redelivered in lab.vhost.queues["q"].peek())

@@ -5,6 +5,7 @@ import { diagram } from "./diagram.js";
 import { h, show, toast } from "./dom.js";
 import { form } from "./form.js";
 import { exchangeName, exchangePart, path, plain, toExchange, toQueue } from "./format.js";
+import { exchangesOf, queuesOf } from "./suggestions.js";
 import { cell, link, Table } from "./table.js";
 
 const letter = (kind) => (kind === "exchange" ? "e" : "q");
@@ -52,11 +53,12 @@ export function bindingsPart(centre) {
 /** Return the form that binds a queue or an exchange to an exchange. */
 export function bindingForm(centre, done) {
   const isQueue = centre.kind === "queue";
+  const names = { queue: queuesOf(centre.vhost), exchange: exchangesOf(centre.vhost) };
   const fields = isQueue
-    ? [{ name: "source", label: "From exchange", required: true }]
+    ? [{ name: "source", label: "From exchange", required: true, suggest: exchangesOf(centre.vhost) }]
     : [
         { name: "kind", label: "To", type: "select", options: [["queue", "Queue"], ["exchange", "Exchange"]] },
-        { name: "destination", label: "Name", required: true },
+        { name: "destination", label: "Name", required: true, suggest: (typed) => names[element.controls.kind.read()](typed) },
       ];
   const element = form({
     fields: [

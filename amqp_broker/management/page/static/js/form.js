@@ -1,8 +1,9 @@
 // Forms and dialogs. When the broker refuses the input, a dialog stays open and shows the reason.
 
 import { h, put, toast, uniqueId } from "./dom.js";
+import { offered } from "./suggestions.js";
 
-/** A field: { name, label, type: "text"|"password"|"number"|"select"|"check"|"area"|"pairs"|"file", options, value, help, required } */
+/** A field: { name, label, type: "text"|"password"|"number"|"select"|"check"|"area"|"pairs"|"file", options, value, help, required, suggest } */
 export function field(given) {
   const id = uniqueId("field");
   const help = given.help ? h("small", { id: `${id}-help` }, given.help) : null;
@@ -43,6 +44,7 @@ export function field(given) {
     read = () => (given.type === "number" ? (control.value === "" ? undefined : Number(control.value)) : control.value);
   }
   const element = labelled(given, id, control, help);
+  if (given.suggest) element.append(offered(control, given.suggest));
   return { element, read, control, name: given.name };
 }
 

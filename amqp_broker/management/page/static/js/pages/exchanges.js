@@ -9,7 +9,7 @@ import { live, Rates, Samples } from "../live.js";
 import { state } from "../state.js";
 import { cell, Facts, link, tags } from "../table.js";
 import { bindingForm, bindingsPart } from "../bindings.js";
-import { publishForm } from "../messages.js";
+import { publishForm } from "../publishing.js";
 
 const TYPES = ["direct", "fanout", "topic", "headers"];
 const ARGUMENTS = [
