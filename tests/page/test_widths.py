@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.page.browser import Browser
+from tests.page.client import channel
 from tests.page.furnished import furnished
 from tests.running import RunningServer
 
@@ -77,3 +78,67 @@ def test_no_page_is_wider_than_the_screen(browser: Browser, routes: list[str], w
             if beyond > 0 or elements or scrolled:
                 found.append(f"{route[:30]}: {beyond} {elements} {scrolled}")
     assert not found, "\n".join(found)
+
+
+NAMES = [f"{number:02d}-orders.eu-central-1.customers.notify.retry-{number:02d}" for number in range(70)]
+
+
+@pytest.fixture(scope="module")
+def queues(running: RunningServer) -> Iterator[None]:
+    with channel(running.port) as client:
+        for name in NAMES:
+            client.queue_declare(name, durable=True, arguments={"x-max-length": 5, "x-message-ttl": 60_000})
+        yield
+        for name in NAMES:
+            client.queue_delete(name)
+
+
+def choose_vhost(browser: Browser, name: str) -> None:
+    change = "const one = document.getElementById('vhost'); one.value = arguments[0];"
+    browser.script(change + " one.dispatchEvent(new Event('change'))", name)
+
+
+@pytest.mark.parametrize(("shown", "first"), [("retry", 0), ("retry-6", 60)], ids=["many", "few"])
+def test_a_narrow_list_of_long_names_keeps_the_numbers_of_messages_and_consumers(
+    browser: Browser, queues: None, shown: str, first: int
+) -> None:
+    with browser.wide(390):
+        browser.start("queues")
+        browser.find("input[type=search]").send_keys(shown)
+        browser.until(lambda: browser.row(NAMES[first]))
+        assert browser.script(HEADS) == ["Name", "Ready", "Unacked", "Consumers"]
+        assert browser.script(SCROLLED) == []
+        browser.press("View")
+        browser.shows("No room on this screen for: ", "dialog")
+        browser.press("Cancel", "dialog")
+
+
+def test_a_long_name_is_shortened_in_its_middle(browser: Browser, queues: None) -> None:
+    with browser.wide(390):
+        browser.start("queues")
+        browser.find("input[type=search]").send_keys("retry-61")
+        browser.until(lambda: len(browser.all("tbody tr")) == 1)
+        start, end = browser.find("tbody .start"), browser.find("tbody .end")
+        assert end.text == NAMES[61][-10:]
+        assert browser.script("return arguments[0].textContent", browser.find("tbody a")) == NAMES[61]
+        assert browser.script("return arguments[0].getClientRects().length", start) == 1
+        assert start.size["height"] < 1.5 * end.size["height"]
+
+
+def test_a_chosen_virtual_host_gives_way_before_the_state(browser: Browser, queues: None) -> None:
+    with browser.wide(700):
+        browser.start("queues")
+        browser.until(lambda: {"Virtual host", "State"} <= set(browser.script(HEADS)))
+        choose_vhost(browser, "/")
+        browser.until(lambda: "Virtual host" not in browser.script(HEADS) and "State" in browser.script(HEADS))
+        choose_vhost(browser, "")
+
+
+def test_a_wide_screen_is_used(browser: Browser, queues: None) -> None:
+    with browser.wide(2560):
+        browser.start("queues")
+        browser.until(lambda: len(browser.script(HEADS)) == 12)
+        assert browser.script("return document.querySelector('main .table').offsetWidth") > 2200
+        browser.press("View")
+        assert "No room" not in browser.find("dialog").text
+        browser.press("Cancel", "dialog")

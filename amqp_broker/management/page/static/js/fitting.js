@@ -27,6 +27,11 @@ export class Fitting {
     new ResizeObserver(() => this.resize()).observe(box);
   }
 
+  /** Return the places of the columns that have no room. */
+  withoutRoom() {
+    return [...this.left].filter((index) => !this.hidden.includes(index));
+  }
+
   resize() {
     if (this.box.clientWidth === this.width) return;
     this.width = this.box.clientWidth;
@@ -42,7 +47,8 @@ export class Fitting {
     this.table.classList.add(...[...this.left].map(nameOf));
     this.squeeze();
     if (!this.isLong) return;
-    const widths = heads.map((head) => head.offsetWidth);
+    // Whole pixels could add up to one more than there is.
+    const widths = heads.map((head) => head.getBoundingClientRect().width);
     heads.forEach((head, index) => (head.style.width = widths[index] ? `${widths[index]}px` : ""));
     this.table.classList.add("fixed");
   }

@@ -125,7 +125,7 @@ export function list({ title, path, columns, key, kinds, sort, isPaged = true, a
 
   const following = follow(kinds, load);
   table.hide(view.hidden);
-  const chooser = h("button", { type: "button", "aria-haspopup": "dialog", onclick: () => view.open(choose) }, "View");
+  const chooser = h("button", { type: "button", "aria-haspopup": "dialog", onclick: () => view.open(choose, table.withoutRoom()) }, "View");
   const element = h(
     "section",
     { class: "list" },

@@ -7,10 +7,19 @@ import { SHORT_MAX, VirtualRows } from "./virtual_rows.js";
 
 /** A cell with elements, rebuilt only when `shown` changes. */
 export const cell = (shown, build) => ({ shown: typeof shown === "string" ? shown : JSON.stringify(shown), build });
-export const link = (label, href) => cell(`${label}\n${href}`, () => h("a", { href, class: "name", title: whole(label) }, label));
+export const link = (label, href) => cell(`${label}\n${href}`, () => h("a", { href, class: "name", title: whole(label) }, shortened(label)));
 // A long text is cut: the whole shows when the pointer is above it.
 const LONG = 30;
 const whole = (label) => (String(label).length > LONG ? String(label) : null);
+// The characters at the end of a long name that always show: names often differ there.
+const END = 10;
+
+/** Return the parts of a name, the first of which gives way where there is no room. */
+function shortened(label) {
+  const letters = Array.from(String(label));
+  if (letters.length <= END) return label;
+  return [h("span", { class: "start" }, letters.slice(0, -END).join("")), h("span", { class: "end" }, letters.slice(-END).join(""))];
+}
 export const tag = (label, kind = "") => h("span", { class: `tag ${kind}` }, label);
 export const tags = (...labels) => {
   const given = labels.filter(Boolean);
@@ -46,6 +55,11 @@ export class Table {
   hide(titles) {
     this.fitting.hidden = this.columns.flatMap((column, index) => (titles.has(column.title) ? [index] : []));
     this.fitting.fit();
+  }
+
+  /** Return the titles of columns that have no room. */
+  withoutRoom() {
+    return this.fitting.withoutRoom().map((index) => this.columns[index].title).filter(Boolean);
   }
 
   /** Mark the column that the rows are sorted by. */
@@ -165,7 +179,7 @@ export class Table {
   }
 }
 
-const kinds = (column) => [column.numeric && "numeric", column.wide && "wide", column.minor && "minor"].filter(Boolean).join(" ") || null;
+const kinds = (column) => [column.numeric && "numeric", column.wide && "wide", column.minor && "minor", column.isHead && "head"].filter(Boolean).join(" ") || null;
 
 function change(place, value) {
   if (value !== null && typeof value === "object") {

@@ -26,12 +26,13 @@ export class View {
     }
   }
 
-  /** Let the user choose, and call `changed()` then. */
-  open(changed) {
+  /** Let the user choose, and call `changed()` then. `withoutRoom` are the titles of columns for which the page is too narrow. */
+  open(changed, withoutRoom) {
     const name = (column) => `column ${column.title}`;
     dialog({
       title: `View of ${this.title}`,
       action: "Apply",
+      note: withoutRoom.length ? `No room on this screen for: ${withoutRoom.join(", ")}.` : null,
       fields: [
         { name: "size", label: "Rows on a page", type: "select", options: [...SIZES, [ALL, "All"]], value: this.size, isWide: true },
         ...this.columns.map((column) => ({ name: name(column), label: column.title, type: "check", value: !this.hidden.has(column.title) })),
