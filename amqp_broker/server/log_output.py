@@ -267,6 +267,13 @@ def flush() -> None:
         writer.flush()
 
 
+def set_console_level(level: int) -> None:
+    """Set the level of standard output alone."""
+    for writer in writers():
+        if isinstance(writer.sink, Stream):
+            writer.setLevel(level)
+
+
 def set_level(level: str) -> None:
     """Set the level of the broker's loggers and handlers. Other handlers of the program are left alone."""
     logging.getLogger("amqp_broker").setLevel(_number(level))

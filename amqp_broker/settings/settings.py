@@ -384,10 +384,10 @@ class Settings:
         reader=readers.level,
     )
     log_format: str = setting(
-        "text",
-        "Format of the log: text, or json for one JSON object per line.",
+        "auto",
+        "Format of the log: text, json for one JSON object per line, or auto: text, and a short start at a terminal.",
         key=("log.console.formatter", "log.file.formatter"),
-        reader=readers.one_of("text", "json"),
+        reader=readers.one_of("auto", "text", "json"),
     )
     log_console: bool = setting(True, "Log to standard output.", key="log.console", flag=False)
     log_file: str = setting("", "Also log to this file.", env=("RABBITMQ_LOGS",), key="log.file")

@@ -16,7 +16,7 @@ import threading
 from collections.abc import Coroutine, Iterator
 from typing import Any, Final
 
-from amqp_broker.cli.own import bus_error
+from amqp_broker.cli.own import bus_error, greeting
 from amqp_broker.cli.own.command_error import CommandError
 from amqp_broker.demo import served_demo
 from amqp_broker.exit_codes import EX_CANTCREAT, EX_NOHOST, EX_NOPERM, EX_OSERR, EX_UNAVAILABLE
@@ -45,6 +45,9 @@ def serve(loaded: Loaded) -> None:
     """Run the broker with these settings until SIGTERM or SIGINT."""
     loaded.check_strict()
     log_output.start(loaded.settings)
+    is_short = greeting.is_short(loaded.settings)
+    if is_short:
+        greeting.withhold()
     if loaded.files:
         logger.info("%s", administration_log.config_files(loaded.files))
     log_notices(loaded.notices)
@@ -57,13 +60,13 @@ def serve(loaded: Loaded) -> None:
             server.config_files = loaded.files
         tune_memory()
         raise_file_limit()
-        run_loop(_serve(server))
+        run_loop(_serve(server, is_short))
     finally:
         # The reason of a failure, which the caller prints, comes last.
         log_output.flush()
 
 
-async def _serve(server: Server) -> None:
+async def _serve(server: Server, is_short: bool) -> None:
     loop, stopped = asyncio.get_running_loop(), asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopped.set)
@@ -79,6 +82,8 @@ async def _serve(server: Server) -> None:
             raise CommandError(f"cannot start: {error.strerror or error}.", EX_OSERR) from None
         path = server.settings.ports_file
         raise CommandError(f"cannot write the ports file '{path}': {error.strerror}.", EX_CANTCREAT) from None
+    if is_short:
+        greeting.greet(server)
     await stopped.wait()
     if server.broken is not None:
         await server.give_up()
