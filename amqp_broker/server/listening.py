@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
+import logging
 import os
 import socket
 from collections.abc import Iterable, Sequence
 from typing import Final, TypeAlias
+
+logger = logging.getLogger("amqp_broker.server")
 
 BACKLOG: Final = 1024
 FREE_PORT_ATTEMPTS: Final = 20
@@ -35,6 +38,26 @@ def listen(host: str, port: int) -> list[socket.socket]:
         return open_sockets(addresses_of(host), port)
     except OSError as error:
         raise CannotListen(host, port, error) from None
+
+
+def listen_nearby(host: str, port: int, others: Iterable[int], name: str) -> list[socket.socket]:
+    """Do `listen`; if the port is in use, try the others in turn, and log where the listener `name` is.
+
+    Raise CannotListen for the first port.
+    """
+    try:
+        return listen(host, port)
+    except CannotListen as error:
+        if error.error.errno != errno.EADDRINUSE:
+            raise
+        for other in others:
+            # The distance may lead beyond the last port.
+            with contextlib.suppress(CannotListen, OverflowError):
+                sockets = listen(host, other)
+                taken = sockets[0].getsockname()[1]
+                logger.warning("port %d is in use by another program: %s is on port %d", port, name, taken)
+                return sockets
+        raise
 
 
 def addresses_of(host: str) -> list[Address]:

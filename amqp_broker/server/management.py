@@ -20,7 +20,7 @@ from amqp_broker.management.node.node import Alarm, Listener, Node, ShovelStatus
 from amqp_broker.management.node.rates import Rates
 from amqp_broker.server import disk_space, log_output, memory, tls
 from amqp_broker.server.http_listener import HttpListener
-from amqp_broker.server.listening import listen
+from amqp_broker.server.listening import listen_nearby
 from amqp_broker.settings import readers
 from amqp_broker.settings.settings import Settings
 
@@ -264,7 +264,8 @@ class Listeners:
     ) -> None:
         """Open a listener; `name` is its key in the ports file, `protocol` its name in RabbitMQ."""
         server = self.server
-        sockets = listen(host, server.ports.get(name) or server.settings.port_of(default_port, given_port))
+        wanted = server.ports.get(name) or server.settings.port_of(default_port, given_port)
+        sockets = listen_nearby(host, wanted, server.settings.nearby(default_port, given_port), name)
         self._listeners.append(HttpListener(sockets, make, context, self.importing))
         address, port = sockets[0].getsockname()[:2]
         server.ports[name] = port

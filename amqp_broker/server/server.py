@@ -7,7 +7,7 @@ import contextlib
 import logging
 import os
 import socket
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -21,7 +21,7 @@ from amqp_broker.server.buffered_transport import BufferedTransport
 from amqp_broker.server.clock import Clock
 from amqp_broker.server.committing import Committing
 from amqp_broker.server.flush_cycle import FlushCycle
-from amqp_broker.server.listening import BACKLOG, listen, shown_address, stop_listening
+from amqp_broker.server.listening import BACKLOG, listen_nearby, shown_address, stop_listening
 from amqp_broker.server.management import Listeners, ServerNode
 from amqp_broker.server.pauses import Pauses
 from amqp_broker.server.ports_file import write_ports
@@ -207,9 +207,8 @@ class Server:
             ]
             secure = []
             if served is not None:
-                port = settings.port_of(TLS_PORT, settings.tls_port)
                 # The key differs from that of the plain listener, whose port may also be chosen by the system.
-                secure = [opened.enter_context(one) for one in self._listen_on(settings.host, port, "amqps")]
+                secure = [opened.enter_context(one) for one in self._listen_on_tls()]
             opened.pop_all()
         for listener in plain:
             server = await self.loop.create_server(
@@ -225,10 +224,16 @@ class Server:
             remedy = "leave out --remote-guest" if settings.remote_guest else "have guest among the loopback_users"
             logger.warning(OPEN_TO_ALL, " and ".join(exposed), remedy)
 
-    def _listen_on(self, host: str, port: int, name: str = "amqp") -> list[socket.socket]:
-        sockets = listen(host, self._former_ports.get((name, host, port), port))
+    def _listen_on(self, host: str, port: int, name: str = "amqp", others: Iterable[int] = ()) -> list[socket.socket]:
+        wanted = self._former_ports.get((name, host, port), port)
+        sockets = listen_nearby(host, wanted, others, name)
         self._former_ports[name, host, port] = sockets[0].getsockname()[1]
         return sockets
+
+    def _listen_on_tls(self) -> list[socket.socket]:
+        settings = self.settings
+        port = settings.port_of(TLS_PORT, settings.tls_port)
+        return self._listen_on(settings.host, port, "amqps", settings.nearby(TLS_PORT, settings.tls_port))
 
     async def close_listeners(self) -> None:
         """Accept no more AMQP clients."""

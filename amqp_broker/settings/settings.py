@@ -58,6 +58,9 @@ class Setting(NamedTuple):
 
 
 # When a confirm is sent: after a flush of the disk, or once the operating system has the data.
+# The usual port, from which those of other listeners keep their distance.
+AMQP_PORT: Final = 5672
+
 FULL: Final = "full"
 OS: Final = "os"
 
@@ -148,7 +151,7 @@ class Settings:
         key="listeners.tcp.*",
     )
     port: int = setting(
-        5672,
+        AMQP_PORT,
         "Port for AMQP; 0 takes a free one.",
         env=("RABBITMQ_NODE_PORT", "RABBITMQ_NODE_PORT_NUMBER"),
         key="listeners.tcp.*",
@@ -602,6 +605,14 @@ class Settings:
         if given is not None:
             return given
         return default if self.port else 0
+
+    def nearby(self, default: int, given: int | None) -> tuple[int, ...]:
+        """Return the ports that another listener takes if its default is in use.
+
+        They are as far from it as that of AMQP is from its own, and any that is free. There is none while AMQP has its
+        usual port, because another broker may be the mistake.
+        """
+        return () if given is not None or self.port in (0, AMQP_PORT) else (default + self.port - AMQP_PORT, 0)
 
     @property
     def frame_max_offered(self) -> int:

@@ -116,7 +116,10 @@ def test_a_value_out_of_range_is_refused() -> None:
 
 def test_a_port_in_use_is_reported(taken_port: int) -> None:
     done = run("serve", "--host", "127.0.0.1", "--port", str(taken_port))
-    assert_fails(done, os.EX_UNAVAILABLE, f"port {taken_port} of '127.0.0.1' is in use by another program.")
+    reason, command = done.stderr.splitlines()
+    begin = f"amqp-broker: port {taken_port} of '127.0.0.1' is in use by another program."
+    assert (done.returncode, reason) == (os.EX_UNAVAILABLE, f"{begin} A second broker starts with:")
+    assert command.startswith("  amqp-broker serve --host 127.0.0.1 --port ")
 
 
 @pytest.mark.parametrize("host", ["no.such.host.invalid", "..", "256.1.1.1"])

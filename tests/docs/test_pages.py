@@ -18,7 +18,11 @@ NOT_RUN = {
     "README.md": ["builds .venv and takes the well-known ports", "compiles for minutes"],
     "docs/container.md": ["needs Docker"],
     "docs/pipeline.md": ["installs packages", "needs an object store"],
-    "docs/quick-start.md": ["builds .venv and takes the well-known ports", "installs packages"],
+    "docs/quick-start.md": [
+        "builds .venv and takes the well-known ports",
+        "installs packages",
+        "the console of these tests is no terminal",
+    ],
     "docs/spark-cluster.md": ["needs a Kubernetes cluster", "needs a YARN cluster"],
     "docs/spark-recipes.md": [
         "downloads a JAR",

@@ -50,8 +50,8 @@ OTHERS: Final = {
     "/api/global-parameters/": "g1",
     "/api/parameters/": "p1",
 }
-# Streams, which end with their client.
-ENDLESS: Final = ("/_broker/events", "/_broker/capture/{vhost}")
+# They are written piece by piece, most until their client leaves.
+STREAMED: Final = ("/_broker/events", "/_broker/capture/{vhost}", "/_broker/queues/{vhost}/{queue}/download")
 # They are refused here, for want of what they are about.
 REFUSED: Final = (
     "/api/connections/{name}/sessions",
@@ -139,7 +139,7 @@ def reading(endpoint: Endpoint) -> None:
 
 
 for endpoint in ENDPOINTS:
-    if endpoint.method == "GET" and endpoint.path not in ENDLESS:
+    if endpoint.method == "GET" and endpoint.path not in STREAMED:
         reading(endpoint)
 
 

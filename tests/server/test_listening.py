@@ -6,7 +6,15 @@ import socket
 
 import pytest
 
-from amqp_broker.server.listening import Address, CannotListen, addresses_of, listen, open_sockets, stop_listening
+from amqp_broker.server.listening import (
+    Address,
+    CannotListen,
+    addresses_of,
+    listen,
+    listen_nearby,
+    open_sockets,
+    stop_listening,
+)
 from compat.brokers import free_port
 from tests.server.addresses import IPV4, IPV6, NOWHERE, accepts, has_address, needs_ipv6
 
@@ -130,3 +138,22 @@ def test_a_client_that_comes_while_listening_ends_is_served_or_refused(turns: in
                 return b""
 
     assert asyncio.run(greeted()) in (b"hi", b"")
+
+
+def test_a_port_in_use_has_others_nearby(caplog: pytest.LogCaptureFixture) -> None:
+    other = free_port()
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        [listener] = listen_nearby("127.0.0.1", port, (port, 99_999, other), "management")
+        with listener:
+            assert listener.getsockname()[1] == other
+            assert caplog.messages == [f"port {port} is in use by another program: management is on port {other}"]
+        with pytest.raises(CannotListen, match=f"port {port} "):
+            listen_nearby("127.0.0.1", port, (port,), "management")
+        with pytest.raises(CannotListen, match=f"port {port} "):
+            listen_nearby("127.0.0.1", port, (), "management")
+
+
+def test_only_a_port_in_use_has_others_nearby() -> None:
+    with pytest.raises(CannotListen):
+        listen_nearby(NOWHERE[1], 1, (0,), "management")

@@ -8,9 +8,12 @@ from typing import Any
 
 import pytest
 
+from amqp_broker.server import management
 from amqp_broker.server.listening import CannotListen
 from amqp_broker.server.server import Server
+from amqp_broker.settings import settings
 from amqp_broker.settings.settings import Settings, SettingsError
+from compat.brokers import free_port
 from tests.client import Client
 from tests.running import RunningServer
 
@@ -39,6 +42,18 @@ def test_a_management_port_in_use_is_reported_and_all_listeners_are_closed() -> 
             pass
         assert caught.value.port == taken
         Client(running.port).open().close()
+
+
+def test_a_page_whose_usual_port_is_in_use_keeps_its_distance_from_amqp(monkeypatch: pytest.MonkeyPatch) -> None:
+    with RunningServer(management=True) as running:
+        taken, amqp, page = running.server.ports["management"], free_port(), free_port()
+        monkeypatch.setattr(management, "MANAGEMENT_PORT", taken)
+        monkeypatch.setattr(settings, "AMQP_PORT", amqp - page + taken)
+        with RunningServer(management=True, port=amqp, management_port=None) as second:
+            assert second.server.ports["management"] == page
+        monkeypatch.setattr(settings, "AMQP_PORT", amqp)
+        with pytest.raises(CannotListen), RunningServer(management=True, port=amqp, management_port=None):
+            pass
 
 
 def poll(running: RunningServer, target: str) -> tuple[int, Any]:

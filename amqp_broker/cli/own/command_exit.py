@@ -68,8 +68,11 @@ def _open_standard_files() -> None:
 
 
 def fail(sentence: str, code: int) -> NoReturn:
-    """Exit with sentences, each on its own line."""
+    """Exit with sentences, each on its own line. An indented line is a command, to be copied as it is."""
     for line in sentence.splitlines() if sys.stderr is not None else ():
-        end = "" if line.endswith((".", "?")) else "."
+        if line.startswith("  "):
+            print(line, file=sys.stderr)
+            continue
+        end = "" if line.endswith((".", "?", ":")) else "."
         print(f"amqp-broker: {line}{end}", file=sys.stderr)
     sys.exit(code)

@@ -37,6 +37,8 @@ number of the signal that ended it.
 # Exit codes of shells for a command that cannot be run, or does not exist.
 EX_NOT_EXECUTABLE = 126
 EX_NOT_FOUND = 127
+# Stands before the command that avoids what is in use (conflicts.py).
+SECOND: Final = "A second broker starts with:"
 LOOK_S = 0.005
 START_S_MAX = 30.0
 STOP_S_MAX = 5.0
@@ -68,11 +70,14 @@ def main(words: list[str]) -> int:
             if received:
                 return 128 + received[0]
             if ports is None or loaded is None:
-                sys.stderr.write((folder / "log").read_text("utf-8", errors="replace"))
+                log = (folder / "log").read_text("utf-8", errors="replace")
+                # The command that follows is that of `serve`, which the user did not write.
+                before, is_command, _ = log.partition(SECOND)
+                sys.stderr.write(before.rstrip(" ") + ("\n" if is_command else ""))
                 return broker.returncode or EX_UNAVAILABLE
             warnings = [*([] if shows_log(options) else loaded.wrong), *missing_user(loaded.settings)]
             sys.stderr.writelines(f"amqp-broker: {warning}\n" for warning in warnings)
-            return run_command(command, {**os.environ, **variables(ports, loaded.settings)}, received)
+            return run_command(command, {**os.environ, **variables(ports, loaded.settings, folder)}, received)
         finally:
             stop_broker(broker)
 
@@ -90,6 +95,8 @@ def start_broker(options: list[str], folder: Path) -> subprocess.Popen[bytes]:
     serve = [sys.executable, "-m", "amqp_broker", "serve", "--ephemeral", "--host", "127.0.0.1", "--port", "0"]
     is_shown = shows_log(options)
     environment = {name: value for name, value in os.environ.items() if name not in PLACES}
+    # Commands outside, which mean another broker, do not find this one.
+    environment["AMQP_BROKER_RUNTIME_DIR"] = str(folder)
     with (folder / "log").open("wb") as log:
         return subprocess.Popen(
             [*serve, *options, "--ports-file", str(folder / "ports.json")],
@@ -165,7 +172,7 @@ def missing_user(settings: Settings) -> list[str]:
     ]
 
 
-def variables(ports: Mapping[str, int], settings: Settings) -> dict[str, str]:
+def variables(ports: Mapping[str, int], settings: Settings, folder: Path) -> dict[str, str]:
     """Return the environment variables by which a command finds the broker."""
     user, password, vhost = settings.default_user, settings.default_pass, settings.default_vhost
     host, port = "127.0.0.1", ports["amqp"]
@@ -178,6 +185,7 @@ def variables(ports: Mapping[str, int], settings: Settings) -> dict[str, str]:
         **dict.fromkeys(("RABBITMQ_USER", "RABBITMQ_USERNAME"), user),
         **dict.fromkeys(("RABBITMQ_PASS", "RABBITMQ_PASSWORD"), password),
         "RABBITMQ_VHOST": vhost,
+        "AMQP_BROKER_RUNTIME_DIR": str(folder),
     }
     if "management" in ports:
         found["RABBITMQ_MANAGEMENT_URL"] = f"http://{host}:{ports['management']}"

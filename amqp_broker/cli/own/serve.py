@@ -25,7 +25,7 @@ from amqp_broker.server.listening import CannotListen
 from amqp_broker.server.server import Server
 from amqp_broker.settings.sources.conf_keys import Notice
 from amqp_broker.settings.sources.precedence import Loaded
-from amqp_broker.store.environment import DATA_FILE
+from amqp_broker.store.environment import DATA_FILE, StoreInUse
 
 # mallopt(3)
 M_TRIM_THRESHOLD: Final = -1
@@ -56,7 +56,13 @@ def serve(loaded: Loaded) -> None:
             store = loaded.settings.store_path
             if store is not None:
                 bus_error.explain(store / DATA_FILE)
-            server = Server(loaded.settings)
+            try:
+                server = Server(loaded.settings)
+            except StoreInUse as error:
+                from amqp_broker.cli.own import conflicts
+                from amqp_broker.cli.own.store import exit_code_of
+
+                raise conflicts.explain(loaded.settings, exit_code_of(error), str(error)) from None
             server.config_files = loaded.files
         tune_memory()
         raise_file_limit()
@@ -76,6 +82,10 @@ async def _serve(server: Server, is_short: bool) -> None:
     try:
         await server.start()
     except CannotListen as error:
+        if error.error.errno == errno.EADDRINUSE:
+            from amqp_broker.cli.own import conflicts
+
+            raise conflicts.explain(server.settings, EX_UNAVAILABLE) from None
         raise explain(error.host, error.port, error.error) from None
     except OSError as error:
         if error.filename is None:

@@ -14,6 +14,8 @@ from amqp_broker.control import FOLDER_VARIABLES, control_folder, control_socket
 
 # Timeout of the request for a broker's name, on the same machine.
 NAMING_TIMEOUT_S = 5.0
+# Of several brokers, the one on this port is meant.
+USUAL_PORT = "5672"
 
 
 class NotRunning(Exception):
@@ -40,19 +42,24 @@ class UntrustedFolder(Exception):
 class Running(NamedTuple):
     """A running broker, the address of its API, and the version of RabbitMQ that it imitates.
 
-    `is_started` is False after stop_app.
+    `is_started` is False after stop_app; `pid` is its process.
     """
 
     name: str
     place: Place
     version: str
     is_started: bool = True
+    pid: int = 0
 
 
 def find(given: str, environment: Mapping[str, str]) -> Running:
     """Return the broker `given` by name or port, or by the environment. Raises NotRunning and UntrustedFolder."""
     folder = control_folder(environment)
     _check(folder, environment)
+    # As this module itself writes names.
+    place = given.rpartition(" (port ")[2]
+    if place.endswith(")") and place[:-1].isdecimal():
+        given = place[:-1]
     name = given or environment.get("RABBITMQ_NODENAME", "")
     port = environment.get("RABBITMQ_NODE_PORT") or environment.get("AMQP_BROKER_PORT") or ""
     if given.isdecimal():
@@ -69,8 +76,10 @@ def find(given: str, environment: Mapping[str, str]) -> Running:
     wanted = [running for running in found if is_named(running.name, name)] if name else [] if port else found
     if len(wanted) == 1:
         return wanted[0]
+    usual = [running for running in wanted if port_of(running) == USUAL_PORT]
+    if usual:
+        return usual[0]
     wanted_name = given or name or f"rabbit@{socket.gethostname()}"
-    # The broker on the usual port may be another project's.
     is_choice = not name and not port and len(found) > 1
     raise NotRunning(wanted_name, _distinct_names(found), folder, is_choice=is_choice)
 
@@ -115,4 +124,4 @@ def _ask(path: str) -> Running | None:
     if not answer.is_ok:
         return None
     value = answer.value
-    return Running(str(value["name"]), place, str(value["version"]), bool(value["is_started"]))
+    return Running(str(value["name"]), place, str(value["version"]), bool(value["is_started"]), int(value["pid"]))

@@ -37,6 +37,11 @@ def end_of(command: Callable[[], object]) -> object:
             "amqp-broker: one is wrong.\namqp-broker: two is wrong.\n",
         ),
         (DefinitionsError("no\n  queue"), EX_DATAERR, "amqp-broker: no queue.\n"),
+        (
+            CommandError("it failed. Try:\n  amqp-broker --help", 70),
+            70,
+            "amqp-broker: it failed. Try:\n  amqp-broker --help\n",
+        ),
         (KeyboardInterrupt(), 130, ""),
     ],
     ids=lambda value: type(value).__name__,

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -134,6 +135,26 @@ def test_options_end_where_the_command_begins(words: list[str], parts: tuple[lis
 
 
 def test_names_and_passwords_are_quoted_in_urls() -> None:
-    found = variables({"amqp": 1}, Settings(default_user="a@b", default_pass="x/y"))
+    found = variables({"amqp": 1}, Settings(default_user="a@b", default_pass="x/y"), Path("/run"))
     assert found["AMQP_URL"] == found["CELERY_BROKER_URL"] == "amqp://a%40b:x%2Fy@127.0.0.1:1/%2F"
     assert "RABBITMQ_MANAGEMENT_URL" not in found
+
+
+def test_a_port_in_use_is_reported_without_the_command_of_the_broker() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        done = run("run", "--port", str(port), "--", "true")
+    assert done.returncode == 69
+    assert done.stderr.endswith(f"\namqp-broker: port {port} of '127.0.0.1' is in use by another program.\n")
+
+
+def test_a_broker_of_a_command_is_not_found_by_others(tmp_path: Path) -> None:
+    script = f"touch {tmp_path}/runs; while [ ! -e {tmp_path}/end ]; do sleep 0.1; done"
+    command = [*program(), "run", "--", "sh", "-c", script]
+    with subprocess.Popen(command, env=environment(AMQP_BROKER_RUNTIME_DIR=str(tmp_path))) as other:
+        wait_until((tmp_path / "runs").exists)
+        found = run("clock", "show", "--node", "rabbit", AMQP_BROKER_RUNTIME_DIR=str(tmp_path))
+        assert "; running here" not in found.stderr
+        assert found.returncode == 69
+        (tmp_path / "end").touch()
+        assert other.wait(60) == 0

@@ -119,9 +119,9 @@ def test_the_last_line_of_a_failed_start_is_the_reason() -> None:
             command, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60, check=False
         )
     assert done.returncode == 69
-    *_, logged, _, reason = done.stdout.decode().splitlines()
+    *_, logged, _, reason, _ = done.stdout.decode().splitlines()
     assert logged.endswith("Successfully set permissions for 'guest' in virtual host '/' to '.*', '.*', '.*'")
-    assert reason == f"amqp-broker: port {port} of '127.0.0.1' is in use by another program."
+    assert reason.startswith(f"amqp-broker: port {port} of '127.0.0.1' is in use by another program.")
 
 
 def test_the_ports_file_is_written_before_the_log_says_ready(tmp_path: Path) -> None:

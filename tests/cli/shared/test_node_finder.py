@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from amqp_broker.cli.shared.node_finder import NotRunning, UntrustedFolder, find, is_named
+from amqp_broker.cli.shared import node_finder
+from amqp_broker.cli.shared.node_finder import NotRunning, UntrustedFolder, find, is_named, port_of
 from amqp_broker.control import control_folder
 from tests.running import RunningServer
 
@@ -51,6 +52,25 @@ def test_brokers_of_one_name_are_selected_by_their_ports(folder: Path) -> None:
             find("99", environment(folder))
         assert caught.value.name == "99"
         assert sorted(caught.value.others) == sorted(f"a@b (port {broker.port})" for broker in (one, two))
+
+
+def test_a_broker_is_selected_by_the_name_that_a_refusal_gives_it(folder: Path) -> None:
+    with RunningServer(control=True, node_name="a@b") as one, RunningServer(control=True, node_name="a@b"):
+        with pytest.raises(NotRunning) as caught:
+            find("", environment(folder))
+        name = f"a@b (port {one.port})"
+        assert name in caught.value.others
+        assert port_of(find(name, environment(folder))) == str(one.port)
+
+
+def test_of_several_brokers_the_one_on_the_usual_port_is_meant(
+    two: tuple[RunningServer, RunningServer], folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(node_finder, "USUAL_PORT", str(two[1].port))
+    assert find("", environment(folder)).name == "two@localhost"
+    assert find("one", environment(folder)).name == "one@localhost"
+    with pytest.raises(NotRunning):
+        find("three", environment(folder))
 
 
 def test_a_port_without_a_broker_selects_no_other_broker(folder: Path) -> None:

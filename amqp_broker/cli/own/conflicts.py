@@ -1,0 +1,111 @@
+"""All that keeps a second broker from starting, in one sentence, with the command that starts it."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import shlex
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from amqp_broker.cli.own.command_error import CommandError
+from amqp_broker.cli.own.run import SECOND
+from amqp_broker.cli.shared import node_finder
+from amqp_broker.server.listening import CannotListen, listen
+from amqp_broker.server.management import MANAGEMENT_PORT, PROMETHEUS_PORT
+from amqp_broker.server.server import TLS_PORT
+
+if TYPE_CHECKING:
+    from amqp_broker.settings.settings import Settings
+
+PORT_MAX: Final = 65535
+
+
+class Wanted(NamedTuple):
+    """A port that the settings name, and the option that changes it."""
+
+    option: str
+    host: str
+    port: int
+
+
+def explain(settings: Settings, exit_code: int, store: str = "") -> CommandError:
+    """Return the error of a start that met a port in use, or a store in use, which `store` says."""
+    taken = [one for one in _wanted(settings) if is_taken(one.host, one.port)]
+    amqp = [one for one in taken if one.option == "--port"]
+    sentences = [_holder(one) for one in amqp]
+    if others := [str(one.port) for one in taken if one not in amqp]:
+        ports = f"port {others[0]} is" if len(others) == 1 else f"ports {' and '.join(others)} are"
+        sentences.append(f"{ports} in use{', too' if amqp else ' by another program'}")
+    if store:
+        # The rest is advice, for which the command stands.
+        sentences.append(store.partition(";")[0])
+    command = shlex.join(["amqp-broker", *_with(sys.argv[1:], _options(settings, taken, has_store=bool(store)))])
+    return CommandError(f"{'; '.join(sentences)}. {SECOND}\n  {command}", exit_code)
+
+
+def _with(words: Sequence[str], options: Mapping[str, str]) -> list[str]:
+    """Return the words of a command with these values of options."""
+    kept: list[str] = []
+    for word in words:
+        before = kept[-1] if kept else ""
+        if before in options:
+            kept.pop()
+        elif word.partition("=")[0] not in options or "=" not in word:
+            kept.append(word)
+    return kept + [word for option in options.items() for word in option]
+
+
+def is_taken(host: str, port: int) -> bool:
+    """Return whether another program listens on a port."""
+    try:
+        sockets = listen(host, port)
+    except CannotListen as error:
+        return error.error.errno == errno.EADDRINUSE
+    for one in sockets:
+        one.close()
+    return False
+
+
+def _wanted(settings: Settings) -> Iterator[Wanted]:
+    """Yield the ports that must be free. Those that follow another port for AMQP move aside."""
+    for host, port in settings.listeners:
+        if port:
+            yield Wanted("--port", host, port)
+    pages = settings.management and settings.management_tcp
+    for is_on, option, host, default, given in (
+        (pages, "--management-port", settings.management_host, MANAGEMENT_PORT, settings.management_port),
+        (settings.has_tls, "--tls-port", settings.host, TLS_PORT, settings.tls_port),
+        (settings.prometheus, "--prometheus-port", settings.prometheus_host, PROMETHEUS_PORT, settings.prometheus_port),
+    ):
+        port = settings.port_of(default, given)
+        if is_on and port and not settings.nearby(default, given):
+            yield Wanted(option, host or settings.host, port)
+
+
+def _holder(wanted: Wanted) -> str:
+    running = None
+    with contextlib.suppress(node_finder.NotRunning, node_finder.UntrustedFolder):
+        running = node_finder.find(str(wanted.port), os.environ)
+    if running is None:
+        return f"port {wanted.port} of '{wanted.host}' is in use by another program"
+    return f"an amqp-broker (pid {running.pid}) serves amqp://{wanted.host}:{wanted.port} already"
+
+
+def _options(settings: Settings, taken: Sequence[Wanted], *, has_store: bool) -> dict[str, str]:
+    """Return the options by which the command avoids all that is taken."""
+    if any(one.option == "--port" for one in taken):
+        # The other ports follow it.
+        taken = [Wanted("--port", settings.host, settings.port)]
+    options = {one.option: str(_free(one)) for one in taken}
+    if has_store:
+        port = _free(Wanted("--port", settings.host, settings.port))
+        options["--data-dir"] = f"{settings.store_path}-{port}"
+    return options
+
+
+def _free(wanted: Wanted) -> int:
+    """Return the next port that is free."""
+    return next(port for port in range(wanted.port + 1, PORT_MAX) if not is_taken(wanted.host, port))
