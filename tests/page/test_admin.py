@@ -45,6 +45,8 @@ def test_a_user_a_virtual_host_and_permissions_are_added(browser: Browser, runni
     browser.fill("Password", "secret", "dialog")
     browser.field("management", "dialog").click()
     browser.press("Add user", "dialog")
+    browser.until(lambda: browser.row("anna")[2] == "No access")
+    assert browser.row("guest")[2] == "/, shop"
     browser.click("tbody a", "anna")
     browser.click("summary", "Set permissions")
     browser.fill("Virtual host", "shop", ".more")
@@ -57,6 +59,7 @@ def test_a_user_a_virtual_host_and_permissions_are_added(browser: Browser, runni
     # The selector of virtual hosts has the new one.
     browser.until(lambda: "shop" in browser.find("#vhost").text)
     browser.press("Delete")
+    browser.shows("0 connections will be closed.", "dialog")
     browser.press("Delete user", "dialog")
     browser.until(lambda: "anna" not in running.server.broker.users)
 

@@ -5,6 +5,7 @@ import { alarmBanner } from "./attention.js";
 import { compatible, mark, NAME } from "./brand.js";
 import { announce, h, icon, marked, put, show, text, toast } from "./dom.js";
 import { form } from "./form.js";
+import { duration } from "./format.js";
 import { install, shortcuts } from "./keys.js";
 import { live } from "./live.js";
 import { state } from "./state.js";
@@ -140,6 +141,7 @@ const links = new Map();
 const main = h("main", { id: "main", tabindex: "-1" });
 let alarms = [];
 let banner = alarmBanner();
+let looking = null;
 
 function frame() {
   links.clear();
@@ -183,11 +185,23 @@ function head() {
       text(node.firstChild, value.cluster_name);
       showAlarms(value.alarms);
     }
-    const condition = !live.isOpen ? "lost" : live.isPaused ? "paused" : "on";
-    status.dataset.state = condition;
-    text(status.lastChild, { lost: "Reconnecting", paused: "Paused", on: "Live" }[condition]);
-    status.title = condition === "paused" ? "Resume updates (space)" : "Pause updates (space)";
+    showCondition();
   });
+  // A silent broker sends no event that could say so.
+  clearInterval(looking);
+  looking = setInterval(showCondition, 1000);
+
+  /** Say whether what is shown is of now. Numbers of a lost broker are grey. */
+  function showCondition() {
+    const silent = live.silentMs;
+    const condition = !live.isOpen || silent !== null ? "lost" : live.isPaused ? "paused" : "on";
+    status.dataset.state = condition;
+    const lost = silent === null ? "Reconnecting" : `Reconnecting, last seen ${duration(silent)} ago`;
+    text(status.lastChild, { lost, paused: "Paused", on: "Live" }[condition]);
+    status.title = condition === "paused" ? "Resume updates (space)" : "Pause updates (space)";
+    main.classList.toggle("lost", silent !== null);
+  }
+
   const selector = h("select", { "aria-label": "Virtual host", id: "vhost", onchange: () => chooseVhost(selector.value) });
   const choices = () => {
     show(selector, [state.vhosts, state.vhost], () => [

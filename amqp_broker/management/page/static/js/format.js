@@ -5,6 +5,15 @@ const SHORT = new Intl.NumberFormat("en", { notation: "compact", maximumSignific
 
 export const number = (value) => (typeof value === "number" ? WHOLE.format(value) : "–");
 
+/** Return a number of things: "1 message", "2 messages". */
+export const counted = (count, thing) => `${number(count)} ${count === 1 ? thing : `${thing}s`}`;
+
+/** Return several numbers of things: "12 messages, 2 bindings and 1 consumer". */
+export function listed(...counts) {
+  const parts = counts.map(([count, thing]) => counted(count, thing));
+  return parts.length < 2 ? parts.join("") : `${parts.slice(0, -1).join(", ")} and ${parts.at(-1)}`;
+}
+
 /** Return a rate per second; small rates are exact. */
 export function rate(value) {
   if (typeof value !== "number" || !isFinite(value)) return "–";

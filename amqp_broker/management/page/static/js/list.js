@@ -14,8 +14,8 @@ import { ALL, View } from "./view.js";
 const SETTINGS = new Map();
 
 // { title, path() → address, columns, key, kinds (of events), sort, isPaged, actions (elements), empty,
-//   prepare(items, now) }
-export function list({ title, path, columns, key, kinds, sort, isPaged = true, actions = [], empty, prepare, about = null }) {
+//   before() (asks for more at each load), prepare(items, now) }
+export function list({ title, path, columns, key, kinds, sort, isPaged = true, actions = [], empty, before = null, prepare, about = null }) {
   if (!SETTINGS.has(title)) SETTINGS.set(title, { page: 1, name: "", isRegex: false, sort, isReversed: false });
   const set = SETTINGS.get(title);
   const table = new Table({ columns, key, empty, label: title, onSort: sortBy });
@@ -75,6 +75,7 @@ export function list({ title, path, columns, key, kinds, sort, isPaged = true, a
         update(await near.load(JSON.stringify([path(), set.name, set.isRegex, set.sort, set.isReversed]), prepare));
         return undefined;
       }
+      await before?.();
       const asked = set.page;
       const answer = await (isPaged ? page(asked, view.size) : get(path()));
       // The user has turned the page meanwhile: its rows are asked for next.

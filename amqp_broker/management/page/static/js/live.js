@@ -5,6 +5,8 @@ import { ask, get, logOut } from "./api.js";
 const RECONNECT_MS = 1000;
 const SAMPLES_MAX = 720;
 const HISTORY_S = 600;
+// The broker sends something each second.
+const SILENT_MS = 4000;
 
 /** Calls `on(event, value)` for each event, and reconnects until it is closed. `onState(isOpen, reason, status)`. */
 export function listen(query, on, onState = () => {}) {
@@ -144,6 +146,8 @@ class Live {
     this.overview = null;
     this.isOpen = false;
     this.isPaused = false;
+    // The time of the last event, by performance.now().
+    this.heardAt = null;
     this.activity = 0;
     this.mark = "";
     this.rates = {};
@@ -186,7 +190,15 @@ class Live {
     this.reset();
   }
 
+  /** Return for how long nothing has come from the broker, in ms; null if that is not long, or if nothing ever came. */
+  get silentMs() {
+    if (this.heardAt === null) return null;
+    const silent = performance.now() - this.heardAt;
+    return this.isOpen && silent < SILENT_MS ? null : silent;
+  }
+
   hear(event, value) {
+    this.heardAt = performance.now();
     if (event === "overview") {
       this.overview = value;
       const isFirst = this.counters.last.size === 0;

@@ -3,7 +3,7 @@
 import { ask, get, post } from "./api.js";
 import { h, put, text, toast } from "./dom.js";
 import { dialog } from "./form.js";
-import { number } from "./format.js";
+import { counted, number } from "./format.js";
 import { messageList } from "./message_list.js";
 import { editAndPublish } from "./publishing.js";
 import { queuesOf } from "./suggestions.js";
@@ -15,8 +15,6 @@ const STATES = [
   ["unacked", "Unacked"],
   ["delayed", "Delayed"],
 ];
-
-const counted = (count) => (count === 1 ? "1 message" : `${number(count)} messages`);
 
 export function peekView(address, vhost, name, changed) {
   // Offsets of the previous pages.
@@ -87,7 +85,7 @@ export function peekView(address, vhost, name, changed) {
   }
 
   function drawActions() {
-    text(which, chosen.size ? `${counted(chosen.size)} chosen` : "All ready messages");
+    text(which, chosen.size ? `${counted(chosen.size, "message")} chosen` : "All ready messages");
     // All of them are returned and moved by the forms of the tab Move.
     way.hidden = isStream || !chosen.size;
   }
@@ -97,13 +95,13 @@ export function peekView(address, vhost, name, changed) {
     chosen.clear();
     await load();
     changed();
-    if (reason) throw new Error(`${counted(moved)} ${done}, then: ${reason}`);
-    toast(`${counted(moved)} ${done}`);
+    if (reason) throw new Error(`${counted(moved, "message")} ${done}, then: ${reason}`);
+    toast(`${counted(moved, "message")} ${done}`);
   }
 
   function move(positions) {
     dialog({
-      title: `Move ${counted(positions.length)} of ${name}`,
+      title: `Move ${counted(positions.length, "message")} of ${name}`,
       action: "Move messages",
       note: "They go to the end of the other queue, in their order.",
       fields: [{ name: "destination", label: "To queue", required: true, suggest: queuesOf(vhost) }],

@@ -84,6 +84,7 @@ export function one(vhost, given) {
   });
   const centre = { kind: "exchange", name, vhost, label: exchangeName(name) };
   const bindings = bindingsPart(centre);
+  let bound = 0;
   const incoming = publishesBy("Channel");
   const outgoing = routedBy("Queue");
   const isOurs = name !== "" && !name.startsWith("amq.");
@@ -102,7 +103,7 @@ export function one(vhost, given) {
             onclick: () =>
               confirm({
                 title: `Delete exchange ${name}?`,
-                note: "Its bindings will be deleted.",
+                note: `It has ${counted(bound, "binding")}, which will be deleted.`,
                 action: "Delete exchange",
                 submit: () => remove(address),
                 done: () => {
@@ -130,6 +131,7 @@ export function one(vhost, given) {
       outgoing.update(one.outgoing);
       if (name === "") return;
       const [into, from] = await Promise.all([get(`${address}/bindings/destination`), get(`${address}/bindings/source`)]);
+      bound = into.length + from.length;
       bindings.update([...into, ...from]);
     },
     content: [

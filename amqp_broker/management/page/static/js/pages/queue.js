@@ -3,7 +3,7 @@ import { bindingForm, bindingsPart } from "../bindings.js";
 import { deliveriesBy, routedBy } from "../breakdown.js";
 import { ObjectCharts } from "../chart.js";
 import { h } from "../dom.js";
-import { date, number, octets, path, plain } from "../format.js";
+import { counted, date, listed, number, octets, path, plain } from "../format.js";
 import { confirm } from "../form.js";
 import { holdersPart } from "../holders.js";
 import { lifePart } from "../life.js";
@@ -33,6 +33,7 @@ export function one(vhost, name) {
   const incoming = routedBy("Exchange");
   const deliveries = deliveriesBy("Channel");
   const life = lifePart(vhost, name);
+  let shown = { bindings: 0 };
   const messages = messagesPart(vhost, name, () => page.refresh());
 
   const page = detail({
@@ -48,7 +49,7 @@ export function one(vhost, name) {
           onclick: () =>
             confirm({
               title: `Purge ${name}?`,
-              note: "All ready messages will be lost. Unacknowledged messages are kept.",
+              note: `${counted(shown.messages_ready ?? 0, "ready message")} will be lost. ${counted(shown.messages_unacknowledged ?? 0, "unacknowledged message")} will be kept.`,
               action: "Purge messages",
               submit: async () => {
                 await remove(`${address}/contents`);
@@ -68,7 +69,7 @@ export function one(vhost, name) {
           onclick: () =>
             confirm({
               title: `Delete ${name}?`,
-              note: "Its messages, bindings and consumers will be removed.",
+              note: `It has ${listed([shown.messages ?? 0, "message"], [shown.bindings, "binding"], [shown.consumers ?? 0, "consumer"])}, which will be removed.`,
               action: "Delete queue",
               submit: () => remove(address),
               done: () => {
@@ -82,6 +83,8 @@ export function one(vhost, name) {
     ],
     load: async () => {
       const [one, bound] = await Promise.all([get(charts.withSamples(address)), get(`${address}/bindings`), holders.load()]);
+      // Each queue has the binding of the default exchange.
+      shown = { ...one, bindings: bound.filter((binding) => binding.source !== "").length };
       charts.draw(one);
       facts.update(factsOf(one));
       split.update(one);

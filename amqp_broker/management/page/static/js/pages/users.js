@@ -1,7 +1,7 @@
 import { get, remove, set } from "../api.js";
 import { h, toast } from "../dom.js";
 import { confirm, dialog, form } from "../form.js";
-import { path } from "../format.js";
+import { counted, path } from "../format.js";
 import { detail, list as listPage, part } from "../list.js";
 import { state } from "../state.js";
 import { cell, Facts, link, Table, tags } from "../table.js";
@@ -10,9 +10,15 @@ const TAGS = ["administrator", "monitoring", "policymaker", "management", "imper
 const listed = (value) => (Array.isArray(value) ? value : String(value ?? "").split(",")).filter(Boolean);
 
 export function list() {
+  const access = new Map();
   return listPage({
     title: "Users",
     path: () => "/api/users",
+    before: async () => {
+      const permissions = await get("/api/permissions");
+      access.clear();
+      for (const { user, vhost } of permissions) access.set(user, [...(access.get(user) ?? []), vhost]);
+    },
     kinds: ["user", "permission"],
     isPaged: false,
     sort: "name",
@@ -20,6 +26,7 @@ export function list() {
     columns: [
       { title: "Name", sort: "name", wide: true, isHead: true, value: (one) => link(one.name, `#/users/${path(one.name)}`) },
       { title: "Tags", value: (one) => tags(...listed(one.tags).map((label) => [label])) },
+      { title: "Virtual hosts", wide: true, value: (one) => (access.has(one.name) ? access.get(one.name).join(", ") : tags(["No access", "The user has no permission in any virtual host", "bad"])) },
       { title: "Password", value: (one) => (one.password_hash ? "●" : "none") },
       { title: "Limits", value: (one) => Object.entries(one.limits ?? {}).map(([name, value]) => `${name} ${value}`).join(", ") },
     ],
@@ -48,6 +55,12 @@ function edit(user) {
   });
 }
 
+/** Return the sentence about the connections that a user has. */
+async function closing(name) {
+  const connections = await get(`/api/connections/username/${path(name)}`).catch(() => null);
+  return connections ? `${counted(connections.length, "connection")} will be closed.` : "Their connections will be closed.";
+}
+
 export function one(name) {
   const address = `/api/users/${path(name)}`;
   const facts = new Facts();
@@ -66,10 +79,10 @@ export function one(name) {
         {
           type: "button",
           class: "danger",
-          onclick: () =>
+          onclick: async () =>
             confirm({
               title: `Delete user ${name}?`,
-              note: "Their connections will be closed.",
+              note: await closing(name),
               action: "Delete user",
               submit: () => remove(address),
               done: () => {

@@ -2,7 +2,7 @@ import { get, remove, set } from "../api.js";
 import { DAY_S, ObjectCharts } from "../chart.js";
 import { h, text, toast } from "../dom.js";
 import { confirm, dialog } from "../form.js";
-import { number, path } from "../format.js";
+import { counted, number, path } from "../format.js";
 import { detail, list as listPage, part } from "../list.js";
 import { Samples } from "../live.js";
 import { state } from "../state.js";
@@ -47,6 +47,14 @@ function add() {
   });
 }
 
+/** Return how much is in a virtual host. */
+async function contents(name, shown) {
+  const query = "page=1&page_size=1&columns=name&disable_stats=true";
+  const queues = await get(`/api/queues/${path(name)}?${query}`).catch(() => null);
+  if (!queues) return "Its exchanges, queues and messages";
+  return `${counted(queues.total_count, "queue")} with ${counted(shown?.messages ?? 0, "message")}`;
+}
+
 export function one(name) {
   const address = `/api/vhosts/${path(name)}`;
   const facts = new Facts();
@@ -87,10 +95,10 @@ export function one(name) {
           {
             type: "button",
             class: "danger",
-            onclick: () =>
+            onclick: async () =>
               confirm({
                 title: `Delete virtual host ${name}?`,
-                note: "Its exchanges, queues and messages will be deleted, and its connections closed.",
+                note: `${await contents(name, shown)} will be deleted, and its connections closed.`,
                 action: "Delete virtual host",
                 submit: () => remove(address),
                 done: () => {
