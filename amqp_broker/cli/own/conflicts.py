@@ -101,8 +101,9 @@ def _options(settings: Settings, taken: Sequence[Wanted], *, has_store: bool) ->
         taken = [Wanted("--port", settings.host, settings.port)]
     options = {one.option: str(_free(one)) for one in taken}
     if has_store:
-        port = _free(Wanted("--port", settings.host, settings.port))
-        options["--data-dir"] = f"{settings.store_path}-{port}"
+        # The folder has the name of the other broker's, with the port of the new one.
+        suffix = options.get("--port") or (settings.port or 2)
+        options["--data-dir"] = f"{settings.store_path}-{suffix}"
     return options
 
 
