@@ -157,7 +157,9 @@ class Browser:
         exact = "visible(arguments[0], arguments[1]).filter((one) => textOf(one) === arguments[1]).at(-1)"
 
         def pressed() -> bool:
-            button = self.script(VISIBLE + f"return {exact}", f"{within} button", label)
+            # The driver scrolls no further than below the head of the page, which covers what is there.
+            scroll = "one?.scrollIntoView({ block: 'nearest' }); return one"
+            button = self.script(VISIBLE + f"const one = {exact}; {scroll}", f"{within} button", label)
             assert button is not None
             button.click()
             return True

@@ -51,6 +51,10 @@ def test_a_queue_an_exchange_and_a_binding_are_added(browser: Browser, running: 
     browser.press("Publish message")
     browser.toast("Message published")
     assert ready(running, "orders") == 1
+    browser.press("Delete")
+    browser.shows("It has 1 binding, which will be deleted.", "dialog")
+    browser.press("Delete exchange", "dialog")
+    browser.toast("Exchange shop was deleted")
 
 
 def test_peeking_does_not_consume_a_message(browser: Browser, running: RunningServer) -> None:

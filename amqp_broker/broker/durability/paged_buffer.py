@@ -7,6 +7,7 @@ is used up are only in the journal. So neither memory nor the time to restart gr
 from __future__ import annotations
 
 import copy
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Self
@@ -28,6 +29,16 @@ BUFFER_BYTES_MAX = 32 * 1024 * 1024
 BUFFERS_BYTES_MAX = 96 * 1024 * 1024
 # Messages in memory that are removed from the journal as one range when all are removed. Tests lower it, too.
 DISCARDED_MIN = 1000
+
+
+def position_of(item: tuple[int, Message]) -> int:
+    return item[0]
+
+
+def place_of(memory: deque[tuple[int, Message]], position: int) -> int:
+    """Return the index of a position among messages in their order; -1 if it is not there."""
+    index = bisect_left(memory, position, key=position_of)
+    return index if index < len(memory) and memory[index][0] == position else -1
 
 
 @mypyc_attr(allow_interpreted_subclasses=True, serializable=True)
@@ -230,6 +241,47 @@ class PagedBuffer:
             # Without delay, so that the deadline of the next message is known.
             self.fill()
         return taken
+
+    def reach(self, position: int) -> bool:
+        """Read the next messages into memory up to a position, a page at a time; return False if there may be more.
+
+        There are none beyond the octets that one buffer may have in memory.
+        """
+        if not self.paged_count or position < self._read_from or self._memory_bytes >= BUFFER_BYTES_MAX:
+            return True
+        self._fill(PAGE_BYTES)
+        return False
+
+    def take_at(self, position: int) -> Message | None:
+        """Take the ready message at a position if it is in memory."""
+        index = place_of(self.memory, position)
+        if index < 0 or self.memory[index][1].is_damaged:
+            return None
+        _, message = self.memory[index]
+        del self.memory[index]
+        self._forget_memory(message)
+        self._count_taken(message, 1)
+        if not self.memory and self.paged_count:
+            # Without delay, so that the deadline of the next message is known.
+            self.fill()
+        return message
+
+    def put_at(self, position: int, message: Message) -> None:
+        """Return a message that `take_at` has taken to its place."""
+        self.memory.insert(bisect_left(self.memory, position, key=position_of), (position, message))
+        size = len(message.content) + ENTRY_BYTES
+        self._memory_bytes += size
+        self.journal.buffered_bytes += size
+        self._count_taken(message, -1)
+
+    def _count_taken(self, message: Message, count: int) -> None:
+        """Count a message as taken, or with -1 as ready again."""
+        body_bytes = message.body_bytes
+        self.ready_bytes -= count * body_bytes
+        if self.keeps(message):
+            self.taken_count += count
+            self.taken_bytes += count * body_bytes
+        self.mark()
 
     def remove(self, position: int, message: Message) -> None:
         """Remove a taken message for good."""

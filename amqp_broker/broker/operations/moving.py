@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from amqp_broker.amqp import fields
 from amqp_broker.amqp.message import Address, Message, SpecialMessage, routing_keys
 from amqp_broker.broker.exchanges.delayed import DelayedExchange
+from amqp_broker.broker.queues.backlog_queue import BacklogQueue
 from amqp_broker.broker.scheduling.portions import Steps
 
 if TYPE_CHECKING:
@@ -114,52 +115,38 @@ def _move(source: Queue, choice: Choice, send: Callable[[Message], str]) -> Step
     """Move messages with `send`, which returns the reason if it refuses one."""
     if isinstance(choice, int):
         return _move_first(source, choice, send)
-    return _move_chosen(source, set(choice), send)
+    return _move_chosen(source, choice, send)
 
 
-def _move_chosen(source: Queue, positions: set[int], send: Callable[[Message], str]) -> Steps[Moved]:
-    """Move the messages at some positions. Those before them are taken meanwhile, and come back to their places."""
-    passed: list[tuple[int, Message]] = []
-    moved, bytes_left, reason = 0, BYTES_MAX, ""
-    yield from source.held()
-    source.expire()
-    yield from source.held()
-    source.hold()
-    try:
-        while positions and not reason and (pulled := source.pull()) is not None:
-            message, position, _ = pulled
-            if position not in positions:
-                passed.append((position, message))
-                source.unacked_count += 1
-            elif reason := send(message):
-                source.return_to_head(position, message)
-            else:
-                source.forget(position, message)
-                positions.remove(position)
-                moved += 1
-            bytes_left -= len(message.content)
-            if positions and (len(passed) == MESSAGES_MAX or bytes_left < 0):
-                reason = "the limit of messages per request is reached"
+def _move_chosen(source: Queue, positions: frozenset[int], send: Callable[[Message], str]) -> Steps[Moved]:
+    """Move the messages at some positions, in the order in which they arrived."""
+    if not isinstance(source, BacklogQueue):
+        # A stream gives no message away, and says so.
+        source.pull()
+        return Moved(0)
+    moved = missing = 0
+    for position in sorted(positions):
+        source.expire()
+        yield from source.held()
+        while not source.backlog.reach(position):
             yield
-        while passed:
-            _return_passed(source, passed)
-            yield
-    finally:
-        # If the request is given up, nothing stays unacked.
-        while passed:
-            _return_passed(source, passed)
-        source.end_hold()
-        source.serve_returned()
-    if positions and not reason:
-        reason = f"{len(positions)} of the chosen messages are not ready here any more"
-    return Moved(moved, reason)
-
-
-def _return_passed(source: Queue, passed: list[tuple[int, Message]]) -> None:
-    position, message = passed.pop()
-    source.unacked_count -= 1
-    if not source.is_deleted:
-        source.return_to_head(position, message)
+            yield from source.held()
+        taken = source.pull_at(position)
+        if taken is None:
+            missing += 1
+            continue
+        message, redelivered = taken
+        reason = send(message)
+        if reason:
+            source.return_at(position, message, redelivered)
+            source.drain()
+            return Moved(moved, reason)
+        source.forget(position, message)
+        moved += 1
+        yield
+    return Moved(
+        moved, f"not ready here any more, or too far behind others: {missing} of the chosen" if missing else ""
+    )
 
 
 def _move_first(source: Queue, count: int, send: Callable[[Message], str]) -> Steps[Moved]:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 # Below one new item for this many old ones, a heap takes items faster one by one than all at once.
 FEW: Final = 16
+# Messages that change from `ready` to `returned` in one portion.
+PORTION: Final = 10_000
 
 
 @mypyc_attr(allow_interpreted_subclasses=True, serializable=True)
@@ -28,11 +30,12 @@ class ArrivalBacklog(Backlog):
     """The backlog of a classic queue. Positions count arrivals from 0.
 
     `ready` has messages that were never delivered, the first at position `head`. `returned` has returned ones, all from
-    positions before `head`, so serving them first restores the order of arrival. `paged` has the messages of a durable
+    positions before `head`, so serving them first restores the order of arrival. Those at positions in `fresh` were
+    never delivered: they only stood before one that was taken out of its place. `paged` has the messages of a durable
     queue, and then `ready` is empty; in a transient queue it has what arrived while memory was short, behind `ready`.
     """
 
-    __slots__ = ("_deadlines", "_is_kept", "head", "paged", "ready", "returned")
+    __slots__ = ("_deadlines", "_is_kept", "fresh", "head", "paged", "ready", "returned")
 
     def __init__(self, deadlines: dict[int, int]) -> None:
         self._deadlines = deadlines
@@ -40,6 +43,7 @@ class ArrivalBacklog(Backlog):
         self.ready: deque[Message] = deque()
         self.head = 0
         self.returned: list[tuple[int, Message]] = []
+        self.fresh: set[int] = set()
         self.paged: PagedBuffer | None = None
 
     def __len__(self) -> int:
@@ -85,9 +89,10 @@ class ArrivalBacklog(Backlog):
     def items(self) -> Iterator[tuple[int, Message, bool]]:
         if self.returned:
             # The head costs no sorting.
-            yield *self.returned[0], True
+            first, message = self.returned[0]
+            yield first, message, first not in self.fresh
             for position, message in sorted(self.returned)[1:]:
-                yield position, message, True
+                yield position, message, position not in self.fresh
         for position, message in enumerate(self.ready, self.head):
             yield position, message, False
         if self.paged is not None:
@@ -97,6 +102,7 @@ class ArrivalBacklog(Backlog):
     def frozen(self, journal: Journal) -> Self:
         frozen = copy.copy(self)
         frozen.ready, frozen.returned = self.ready.copy(), self.returned.copy()
+        frozen.fresh = self.fresh.copy()
         frozen.paged = None if self.paged is None else self.paged.frozen(journal)
         return frozen
 
@@ -136,6 +142,9 @@ class ArrivalBacklog(Backlog):
     def pop_head(self) -> tuple[Message, int, bool]:
         if self.returned:
             position, message = heapq.heappop(self.returned)
+            if position in self.fresh:
+                self.fresh.remove(position)
+                return message, position, False
             return message, position, True
         if self.paged is not None and not self.ready:
             position, message = self.paged.pop_head()
@@ -164,6 +173,41 @@ class ArrivalBacklog(Backlog):
         # It counts as delivered from now on, as all returned messages do.
         self.put_back(position, message)
 
+    def reach(self, position: int) -> bool:
+        paged = self.paged
+        end = self.head + len(self.ready)
+        if position < self.head or position >= end:
+            return position < self.head or paged is None or paged.reach(position)
+        for _ in range(min(position + 1 - self.head, PORTION)):
+            # All that is returned is from before.
+            self.returned.append((self.head, self.ready.popleft()))
+            self.fresh.add(self.head)
+            self.head += 1
+        if paged is not None and not self.ready:
+            paged.fill()
+        return position < self.head
+
+    def take_at(self, position: int) -> tuple[Message, bool] | None:
+        for index, (at, message) in enumerate(self.returned):
+            if at == position:
+                del self.returned[index]
+                heapq.heapify(self.returned)
+                is_fresh = position in self.fresh
+                self.fresh.discard(position)
+                return message, not is_fresh
+        paged = self.paged
+        found = None if paged is None else paged.take_at(position)
+        return None if paged is None or found is None else (found, position < paged.redelivered_before)
+
+    def put_at(self, position: int, message: Message, redelivered: bool) -> None:
+        paged = self.paged
+        if paged is not None and position >= paged.head:
+            paged.put_at(position, message)
+            return
+        heapq.heappush(self.returned, (position, message))
+        if not redelivered:
+            self.fresh.add(position)
+
     def forget(self, position: int, message: Message) -> None:
         if self._is_kept and self.paged is not None:
             self.paged.remove(position, message)
@@ -173,6 +217,7 @@ class ArrivalBacklog(Backlog):
             self.forget(position, message)
             self._deadlines.pop(position, None)
         self.returned.clear()
+        self.fresh.clear()
         if self.paged is not None:
             self.paged.clear()
         if self._deadlines:

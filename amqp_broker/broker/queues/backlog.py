@@ -82,6 +82,21 @@ class Backlog:
         """Return the message that was taken last to the head."""
 
     @abstractmethod
+    def reach(self, position: int) -> bool:
+        """Bring the message at a position nearer, in portions. Return True when `take_at` finds it, or never will.
+
+        The order of delivery stays, and no message counts as delivered.
+        """
+
+    @abstractmethod
+    def take_at(self, position: int) -> tuple[Message, bool] | None:
+        """Take a ready message out of its place, with whether it was delivered before; None if it is not there."""
+
+    @abstractmethod
+    def put_at(self, position: int, message: Message, redelivered: bool) -> None:
+        """Return what `take_at` has taken to its place, as it was."""
+
+    @abstractmethod
     def forget(self, position: int, message: Message) -> None:
         """Remove a taken message from the journal."""
 

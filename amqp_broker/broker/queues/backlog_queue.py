@@ -238,6 +238,22 @@ class BacklogQueue(GivingUpQueue, Generic[B]):
             self.expire()
         return pulled
 
+    def pull_at(self, position: int) -> tuple[Message, bool] | None:
+        """Take a ready message out of its place, as `Backlog.take_at` does, after `Backlog.reach`."""
+        taken = self.backlog.take_at(position)
+        if taken is not None:
+            self.note_change()
+            if self.limit.bytes_max is not None:
+                self.limit.ready_bytes -= octets_of(taken[0], self.counts_properties)
+        return taken
+
+    def return_at(self, position: int, message: Message, redelivered: bool) -> None:
+        """Return what `pull_at` has taken to its place."""
+        self.note_change()
+        self.backlog.put_at(position, message, redelivered)
+        if self.limit.bytes_max is not None:
+            self.limit.ready_bytes += octets_of(message, self.counts_properties)
+
     def return_to_head(self, position: int, message: Message) -> None:
         self.note_change()
         self.backlog.return_to_head(position, message)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -102,8 +101,7 @@ class ClassicQueue(BacklogQueue[ArrivalBacklog]):
                 self.rotation.pass_over(ready_consumers[0])
                 continue
             if returned:
-                position, message = heapq.heappop(returned)
-                redelivered = True
+                message, position, redelivered = backlog.pop_head()
             else:
                 message, position = ready.popleft(), backlog.head
                 backlog.head = position + 1

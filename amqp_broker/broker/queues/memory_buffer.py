@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import copy
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Self
 
 from mypy_extensions import mypyc_attr
+
+from amqp_broker.broker.durability.paged_buffer import place_of, position_of
 
 if TYPE_CHECKING:
     from amqp_broker.amqp.message import Message
@@ -63,6 +66,23 @@ class MemoryBuffer:
     def pop_head(self) -> tuple[int, Message]:
         """Take the first message; return its position and the message."""
         return self._messages.popleft()
+
+    def reach(self, position: int) -> bool:
+        """Return True: all messages are at hand."""
+        return True
+
+    def take_at(self, position: int) -> Message | None:
+        """Take the message at a position; None if it is not here."""
+        index = place_of(self._messages, position)
+        if index < 0:
+            return None
+        _, message = self._messages[index]
+        del self._messages[index]
+        return message
+
+    def put_at(self, position: int, message: Message) -> None:
+        """Return a message to its place."""
+        self._messages.insert(bisect_left(self._messages, position, key=position_of), (position, message))
 
     def clear(self) -> None:
         """Remove all messages."""

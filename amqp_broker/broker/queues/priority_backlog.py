@@ -127,6 +127,36 @@ class PriorityBacklog(Backlog):
         # It counts as delivered from now on, as all returned messages do.
         self.put_back(position, message)
 
+    def reach(self, position: int) -> bool:
+        return self._buffers[position % len(self._buffers)].reach(position)
+
+    def take_at(self, position: int) -> tuple[Message, bool] | None:
+        for index, (_, at, returned) in enumerate(self._returned):
+            if at == position:
+                del self._returned[index]
+                heapq.heapify(self._returned)
+                return returned, True
+        priority = position % len(self._buffers)
+        buffer = self._buffers[priority]
+        message = buffer.take_at(position)
+        if message is None:
+            return None
+        self._count -= 1
+        if not buffer:
+            self._in_use &= ~(1 << priority)
+        return message, position < buffer.redelivered_before
+
+    def put_at(self, position: int, message: Message, redelivered: bool) -> None:
+        priority = position % len(self._buffers)
+        buffer = self._buffers[priority]
+        # What was delivered after this restart is among the returned ones.
+        if redelivered and position >= buffer.redelivered_before:
+            self.put_back(position, message)
+            return
+        buffer.put_at(position, message)
+        self._in_use |= 1 << priority
+        self._count += 1
+
     def forget(self, position: int, message: Message) -> None:
         buffer = self._buffers[position % len(self._buffers)]
         if isinstance(buffer, PagedBuffer):

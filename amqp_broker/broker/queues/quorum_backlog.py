@@ -217,6 +217,28 @@ class QuorumBacklog(Backlog):
         self._returned.append((position, message))
         return position
 
+    def reach(self, position: int) -> bool:
+        return self._levels[position % LEVELS].reach(position)
+
+    def take_at(self, position: int) -> tuple[Message, bool] | None:
+        for index, (at, returned) in enumerate(self._returned):
+            if at == position:
+                del self._returned[index]
+                return returned, True
+        message = self._levels[position % LEVELS].take_at(position)
+        if message is None:
+            return None
+        self._count -= 1
+        return message, False
+
+    def put_at(self, position: int, message: Message, redelivered: bool) -> None:
+        if redelivered:
+            # Its place among the returned ones is that of the first.
+            self.return_to_head(position, message)
+            return
+        self._levels[position % LEVELS].put_at(position, message)
+        self._count += 1
+
     def put_at_tail(self, position: int, message: Message) -> int:
         """Return a taken message to a new position behind all others; return the position."""
         deadline_ms = self._deadlines.pop(position, None)

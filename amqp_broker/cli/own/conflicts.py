@@ -24,26 +24,35 @@ PORT_MAX: Final = 65535
 
 
 class Wanted(NamedTuple):
-    """A port that the settings name, and the option that changes it."""
+    """A port that must be free, the option that changes it, and whether the user has chosen it."""
 
     option: str
     host: str
     port: int
+    is_given: bool = True
 
 
-def explain(settings: Settings, exit_code: int, store: str = "") -> CommandError:
-    """Return the error of a start that met a port in use, or a store in use, which `store` says."""
+def explain(settings: Settings, reason: CommandError, port: int | None = None) -> CommandError:
+    """Return the error of a start that met a port in use, or a store in use for None.
+
+    It is `reason` alone if no option of the command avoids that port.
+    """
     taken = [one for one in _wanted(settings) if is_taken(one.host, one.port)]
+    if port is not None and port not in [one.port for one in taken]:
+        return reason
     amqp = [one for one in taken if one.option == "--port"]
     sentences = [_holder(one) for one in amqp]
     if others := [str(one.port) for one in taken if one not in amqp]:
         ports = f"port {others[0]} is" if len(others) == 1 else f"ports {' and '.join(others)} are"
         sentences.append(f"{ports} in use{', too' if amqp else ' by another program'}")
-    if store:
+    options = _options(settings, taken)
+    if port is None:
         # The rest is advice, for which the command stands.
-        sentences.append(store.partition(";")[0])
-    command = shlex.join(["amqp-broker", *_with(sys.argv[1:], _options(settings, taken, has_store=bool(store)))])
-    return CommandError(f"{'; '.join(sentences)}. {SECOND}\n  {command}", exit_code)
+        sentences.append(str(reason).partition(";")[0])
+        # The folder has the name of the other broker's, with the port of the new one.
+        options["--data-dir"] = f"{settings.store_path}-{options.get('--port') or settings.port or 2}"
+    command = shlex.join(["amqp-broker", *_with(sys.argv[1:], options)])
+    return CommandError(f"{'; '.join(sentences)}. {SECOND}\n  {command}", reason.exit_code)
 
 
 def _with(words: Sequence[str], options: Mapping[str, str]) -> list[str]:
@@ -70,10 +79,9 @@ def is_taken(host: str, port: int) -> bool:
 
 
 def _wanted(settings: Settings) -> Iterator[Wanted]:
-    """Yield the ports that must be free. Those that follow another port for AMQP move aside."""
-    for host, port in settings.listeners:
-        if port:
-            yield Wanted("--port", host, port)
+    """Yield the ports that must be free and that an option changes. Those that follow that of AMQP move aside."""
+    if settings.tcp and settings.port:
+        yield Wanted("--port", settings.host, settings.port)
     pages = settings.management and settings.management_tcp
     for is_on, option, host, default, given in (
         (pages, "--management-port", settings.management_host, MANAGEMENT_PORT, settings.management_port),
@@ -82,7 +90,7 @@ def _wanted(settings: Settings) -> Iterator[Wanted]:
     ):
         port = settings.port_of(default, given)
         if is_on and port and not settings.nearby(default, given):
-            yield Wanted(option, host or settings.host, port)
+            yield Wanted(option, host or settings.host, port, given is not None)
 
 
 def _holder(wanted: Wanted) -> str:
@@ -94,19 +102,16 @@ def _holder(wanted: Wanted) -> str:
     return f"an amqp-broker (pid {running.pid}) serves amqp://{wanted.host}:{wanted.port} already"
 
 
-def _options(settings: Settings, taken: Sequence[Wanted], *, has_store: bool) -> dict[str, str]:
-    """Return the options by which the command avoids all that is taken."""
-    if any(one.option == "--port" for one in taken):
-        # The other ports follow it.
-        taken = [Wanted("--port", settings.host, settings.port)]
-    options = {one.option: str(_free(one)) for one in taken}
-    if has_store:
-        # The folder has the name of the other broker's, with the port of the new one.
-        suffix = options.get("--port") or (settings.port or 2)
-        options["--data-dir"] = f"{settings.store_path}-{suffix}"
+def _options(settings: Settings, taken: Sequence[Wanted]) -> dict[str, str]:
+    """Return the options by which the command avoids all ports that are taken."""
+    moves = any(one.option == "--port" for one in taken)
+    used = {one.port for one in _wanted(settings)}
+    options: dict[str, str] = {}
+    for one in taken:
+        # Ports that the user has not chosen follow that of AMQP.
+        if one.is_given or not moves:
+            ports = range(one.port + 1, PORT_MAX + 1)
+            free = next((port for port in ports if port not in used and not is_taken(one.host, port)), 0)
+            used.add(free)
+            options[one.option] = str(free)
     return options
-
-
-def _free(wanted: Wanted) -> int:
-    """Return the next port that is free."""
-    return next(port for port in range(wanted.port + 1, PORT_MAX) if not is_taken(wanted.host, port))

@@ -42,10 +42,12 @@ def lines(server: Server) -> Iterator[str]:
     """Yield the address with its login, that of the web page, and the place of the data."""
     settings = server.settings
     user = server.broker.users.get(settings.default_user)
-    is_known = user is not None and user.accepts(WELL_KNOWN.encode())
-    login = f"{quote(user.name, safe='')}{f':{WELL_KNOWN}' if is_known else ''}@" if user is not None else ""
     places = {one.protocol: f"{_host(one.host)}:{one.port}" for one in reversed(server.node.listeners())}
     scheme, protocol = ("amqp", "amqp") if "amqp" in places else ("amqps", "amqp/ssl")
+    # From another address than localhost, guest is refused.
+    may_enter = places[protocol].startswith("localhost:") or settings.default_user not in settings.local_users
+    is_known = may_enter and user is not None and user.accepts(WELL_KNOWN.encode())
+    login = f"{quote(user.name, safe='')}{f':{WELL_KNOWN}' if is_known else ''}@" if user is not None else ""
     vhost = "" if settings.default_vhost == "/" else f"/{quote(settings.default_vhost, safe='')}"
     yield f"amqp-broker serves {scheme}://{login}{places[protocol]}{vhost}"
     page = next(

@@ -90,12 +90,13 @@ def download(name: str, file: Path, vhost: str, format_: str, positions: tuple[i
         with new_file(file) as output:
             try:
                 output.writelines(chain((first,), coming))
+                output.flush()
                 octets = output.tell()
-            except OSError as error:
-                raise CommandError(f"cannot write '{file}': {error.strerror}", EX_CANTCREAT) from None
-            except CommandError:
+            except BaseException as error:
                 # A part would look like the whole.
                 file.unlink()
+                if isinstance(error, OSError):
+                    raise CommandError(f"cannot write '{file}': {error.strerror}", EX_CANTCREAT) from None
                 raise
     click.echo(f"{octets} octets written to {file}", err=True)
 

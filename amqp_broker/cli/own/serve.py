@@ -62,7 +62,8 @@ def serve(loaded: Loaded) -> None:
                 from amqp_broker.cli.own import conflicts
                 from amqp_broker.cli.own.store import exit_code_of
 
-                raise conflicts.explain(loaded.settings, exit_code_of(error), str(error)) from None
+                reason = CommandError(str(error), exit_code_of(error))
+                raise conflicts.explain(loaded.settings, reason) from None
             server.config_files = loaded.files
         tune_memory()
         raise_file_limit()
@@ -82,11 +83,12 @@ async def _serve(server: Server, is_short: bool) -> None:
     try:
         await server.start()
     except CannotListen as error:
+        reason = explain(error.host, error.port, error.error)
         if error.error.errno == errno.EADDRINUSE:
             from amqp_broker.cli.own import conflicts
 
-            raise conflicts.explain(server.settings, EX_UNAVAILABLE) from None
-        raise explain(error.host, error.port, error.error) from None
+            reason = conflicts.explain(server.settings, reason, error.port)
+        raise reason from None
     except OSError as error:
         if error.filename is None:
             raise CommandError(f"cannot start: {error.strerror or error}.", EX_OSERR) from None

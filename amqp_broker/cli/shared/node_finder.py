@@ -124,4 +124,6 @@ def _ask(path: str) -> Running | None:
     if not answer.is_ok:
         return None
     value = answer.value
-    return Running(str(value["name"]), place, str(value["version"]), bool(value["is_started"]), int(value["pid"]))
+    return Running(
+        str(value["name"]), place, str(value["version"]), bool(value["is_started"]), int(value.get("pid", 0))
+    )

@@ -4,32 +4,46 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 from urllib.parse import quote
+from weakref import WeakKeyDictionary
 
 from aiohttp import web
 from msgspec import Meta, Struct, json
 
 from amqp_broker.amqp.errors import AMQPError
 from amqp_broker.broker.observe.capture import CapturedMessage
-from amqp_broker.broker.scheduling.portions import Steps
+from amqp_broker.broker.queues.backlog_queue import BacklogQueue
+from amqp_broker.broker.queues.stream import StreamQueue
 from amqp_broker.management.api.messages import channel_refusal, entered_vhost
-from amqp_broker.management.api.peeking import Seen, Walk, seen_row, walk_from
-from amqp_broker.management.documents.capture_file import header_line, message_line, skipped_line
-from amqp_broker.management.http.answers import Streamed, bad_request
+from amqp_broker.management.api.peeking import seen_row
+from amqp_broker.management.documents.capture_file import header_line, message_line
+from amqp_broker.management.http.answers import Refusal, Streamed, bad_request
 from amqp_broker.management.http.auth import MANAGEMENT
 from amqp_broker.management.http.endpoint import Endpoints
 from amqp_broker.management.http.request import Request
 from amqp_broker.management.http.shapes import one_of
 
+if TYPE_CHECKING:
+    from amqp_broker.amqp.message import Message
+    from amqp_broker.broker.broker import Broker
+    from amqp_broker.broker.durability.journal import Journal
+    from amqp_broker.broker.queues.queue import Queue
+
+    Item = tuple[int, Message, bool]
+
 endpoints = Endpoints()
 
-# Messages of one download.
-MESSAGES_MAX: Final = 100_000
-# Messages and octets that are encoded in one turn, and seconds until a write that does not end fails.
+# The number of downloads by broker.
+_running: WeakKeyDictionary[Broker, list[int]] = WeakKeyDictionary()
+
+# Messages and octets that are looked at in one turn, and seconds until a write that does not end fails.
 BATCH: Final = 64
 BATCH_BYTES: Final = 256 * 1024
 STUCK_S: Final = 30.0
+# Each keeps the journal as it was when it began. They end after this time.
+RUNNING_MAX: Final = 4
+DURATION_S_MAX: Final = 600.0
 TYPES: Final = {"json": "application/json", "capture": "application/x-ndjson"}
 
 
@@ -41,10 +55,10 @@ class DownloadQuery(Struct, forbid_unknown_fields=True):
 
 
 @endpoints.on("GET /_broker/queues/{vhost}/{queue}/download", tag=MANAGEMENT, query=DownloadQuery)
-def download(request: Request) -> Steps[Streamed]:
+def download(request: Request) -> Streamed:
     """Stream the ready messages of a queue with their whole bodies, as JSON or as a [capture](replay.md).
 
-    Messages that come or leave meanwhile may be missing.
+    The answer has the messages that are ready when it begins.
     """
     vhost = entered_vhost(request)
     query = request.read_query(DownloadQuery)
@@ -52,10 +66,12 @@ def download(request: Request) -> Steps[Streamed]:
     try:
         request.user.require("read", vhost.name, "queue", request.path["queue"])
         queue = vhost.queue(request.path["queue"])
+        queue.expire()
     except AMQPError as error:
         raise channel_refusal(error) from None
-    walk = yield from walk_from(vhost, queue, "ready", 0)
-    found = _chosen(walk, positions)
+    running = _running.setdefault(request.broker, [0])
+    if running[0] >= RUNNING_MAX:
+        raise Refusal(503, "too_many", f"{RUNNING_MAX} downloads are running")
 
     async def send(given: web.Request) -> web.StreamResponse:
         name = f"{quote(queue.name, safe='') or 'queue'}.{query.format if query.format == 'json' else 'jsonl'}"
@@ -65,18 +81,38 @@ def download(request: Request) -> Steps[Streamed]:
             "Content-Disposition": f"attachment; filename*=UTF-8''{name}",
         }
         response = web.StreamResponse(headers=headers)
-        await response.prepare(given)
-        pieces = _json(found) if query.format == "json" else _capture(found, queue.ready_count, vhost.name, request)
+        running[0] += 1
+        loop = asyncio.get_running_loop()
+        end = loop.time() + DURATION_S_MAX
         try:
-            for piece in pieces:
-                if piece:
-                    await asyncio.wait_for(response.write(piece), STUCK_S)
-                await asyncio.sleep(0)
+            await response.prepare(given)
+            with request.broker.journal.frozen() as journal:
+                found = _chosen(_items(queue, positions, journal), positions)
+                pieces = _json(found) if query.format == "json" else _capture(found, vhost.name, request.broker.now)
+                for piece in pieces:
+                    if piece:
+                        await asyncio.wait_for(response.write(piece), STUCK_S)
+                    await asyncio.sleep(0)
+                    if loop.time() >= end:
+                        raise TimeoutError
         except (ConnectionError, TimeoutError):
-            pass  # the client has left
+            # The client has left, or must not take a part for the whole.
+            if given.transport is not None:
+                given.transport.abort()
+        finally:
+            running[0] -= 1
         return response
 
     return Streamed(send)
+
+
+def _items(queue: Queue, positions: frozenset[int] | None, journal: Journal) -> Iterator[Item]:
+    """Return positions, messages and whether each was delivered before, as they are now."""
+    if isinstance(queue, StreamQueue):
+        return queue.peek_from(min(positions, default=0) if positions is not None else 0)
+    assert isinstance(queue, BacklogQueue)
+    items: Iterator[Item] = iter(queue.backlog.frozen(journal).items()) if queue.backlog else iter(())
+    return items
 
 
 def _positions(text: str) -> frozenset[int] | None:
@@ -89,40 +125,38 @@ def _positions(text: str) -> frozenset[int] | None:
     return frozenset(map(int, words))
 
 
-def _chosen(walk: Walk, positions: frozenset[int] | None) -> Iterator[list[Seen]]:
+def _chosen(items: Iterator[Item], positions: frozenset[int] | None) -> Iterator[list[Item]]:
     """Yield messages in groups that take a bounded time to find and to encode, also empty ones."""
-    left = MESSAGES_MAX
-    while left:
-        batch: list[Seen] = []
-        octets = 0
-        for _ in range(min(BATCH, left)):
-            seen = walk.next()
-            if seen is None:
-                yield batch
-                return
-            left -= 1
-            if positions is None or seen[1]["position"] in positions:
-                batch.append(seen)
-                octets += len(seen[0].content)
-            if octets >= BATCH_BYTES:
+    left = None if positions is None else len(positions)
+    while left != 0:
+        batch: list[Item] = []
+        octets = looked_at = 0
+        for item in items:
+            looked_at += 1
+            if positions is None or item[0] in positions:
+                batch.append(item)
+                octets += len(item[1].content)
+            if looked_at == BATCH or octets >= BATCH_BYTES:
                 break
         yield batch
+        if not looked_at:
+            return
+        left = None if left is None else left - len(batch)
 
 
-def _json(found: Iterator[list[Seen]]) -> Iterator[bytes]:
+def _json(found: Iterator[list[Item]]) -> Iterator[bytes]:
     before = b"["
     for batch in found:
         pieces: list[bytes] = []
-        for seen in batch:
-            pieces += [before, json.encode(seen_row(seen))]
+        for position, message, redelivered in batch:
+            row = seen_row((message, {"position": position, "redelivered": redelivered}))
+            pieces += [before, json.encode(row)]
             before = b",\n"
         yield b"".join(pieces)
     yield b"[]\n" if before == b"[" else b"]\n"
 
 
-def _capture(found: Iterator[list[Seen]], expected: int, vhost: str, request: Request) -> Iterator[bytes]:
-    yield header_line(vhost, request.broker.now)
+def _capture(found: Iterator[list[Item]], vhost: str, now: int) -> Iterator[bytes]:
+    yield header_line(vhost, now)
     for batch in found:
-        yield b"".join(message_line(CapturedMessage(0, message)) for message, _ in batch)
-    if expected > MESSAGES_MAX:
-        yield skipped_line(expected - MESSAGES_MAX)
+        yield b"".join(message_line(CapturedMessage(0, message)) for _, message, _ in batch)

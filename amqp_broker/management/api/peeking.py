@@ -65,7 +65,7 @@ def peek(request: Request) -> Steps[dict[str, Any]]:
         queue = vhost.queue(request.path["queue"])
     except AMQPError as error:
         raise channel_refusal(error) from None
-    walk = yield from walk_from(vhost, queue, query.state, query.offset)
+    walk = yield from _walk_from(vhost, queue, query.state, query.offset)
     first = position = walk.offset
     wanted = query.search.encode("utf-8", "surrogateescape")
     found: list[dict[str, Any]] = []
@@ -107,7 +107,7 @@ def _has(message: Message, wanted: bytes) -> bool:
     return wanted in message.body or wanted in key or wanted in message.property_list
 
 
-class Walk:
+class _Walk:
     """The messages of a part of a queue, from the head on; `offset` is that of the next one."""
 
     def __init__(self, messages: Callable[[int], Iterator[Seen]], offset: int = 0) -> None:
@@ -128,23 +128,23 @@ class Walk:
         return one
 
 
-def walk_from(vhost: VHost, queue: Queue, state: str, offset: int) -> Steps[Walk]:
+def _walk_from(vhost: VHost, queue: Queue, state: str, offset: int) -> Steps[_Walk]:
     """Return a walk from an offset on. Raise Refusal."""
     if state == "ready" and isinstance(queue, StreamQueue):
         first = max(offset, queue.log.first)
-        return Walk(lambda start: _ready(queue.peek_from(start)), first)
+        return _Walk(lambda start: _ready(queue.peek_from(start)), first)
     if offset > OFFSET_MAX:
         raise bad_request(f"offset must not exceed {OFFSET_MAX}, except in a stream")
     if state == "ready":
         queue.expire()
         yield from queue.held()
-        walk = Walk(lambda start: islice(_ready(queue.peek()), start, None))
+        walk = _Walk(lambda start: islice(_ready(queue.peek()), start, None))
         if isinstance(queue, QuorumQueue):
-            walk = Walk(lambda start: islice(_counted(queue.peek_counted()), start, None))
+            walk = _Walk(lambda start: islice(_counted(queue.peek_counted()), start, None))
     elif state == "unacked":
-        walk = Walk(lambda start: islice(_unacked(vhost, queue), start, None))
+        walk = _Walk(lambda start: islice(_unacked(vhost, queue), start, None))
     else:
-        walk = Walk(lambda start: islice(_delayed(vhost, queue), start, None))
+        walk = _Walk(lambda start: islice(_delayed(vhost, queue), start, None))
     while walk.offset < offset and walk.next() is not None:
         yield
     walk.offset = offset

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from amqp_broker.cli.own.conflicts import _with, is_taken
+from amqp_broker.cli.own.conflicts import Wanted, _options, _with, is_taken
+from amqp_broker.settings.settings import Settings
 from compat.brokers import free_port
 from compat.waiting import wait_until
 from tests.cli.program import Serving, environment, program, run, serving
@@ -46,7 +47,9 @@ def test_all_ports_and_the_folder_that_a_broker_holds_are_named_at_once(first: S
         "A second broker starts with:",
         lines[0],
     )
-    assert lines[1].startswith("  amqp-broker serve --host 127.0.0.1 --management-port")
+    command = lines[1].split()
+    assert command[:5] == ["amqp-broker", "serve", "--host", HOST, "--port"]
+    assert command[-2:] == ["--data-dir", f"{store}-{command[5]}"]
     assert code == os.EX_TEMPFAIL
 
 
@@ -74,6 +77,30 @@ def test_another_program_on_a_port_is_named_as_such() -> None:
         assert int(command[-1]) > port
         assert is_taken(HOST, port)
     assert not is_taken(HOST, port)
+
+
+def test_an_option_for_each_port_that_was_given_is_named() -> None:
+    with socket.create_server((HOST, 0)) as one, socket.create_server((HOST, 0)) as two:
+        ports = [taken.getsockname()[1] for taken in (one, two)]
+        _, lines = refused("--port", str(ports[0]), "--management-port", str(ports[1]))
+    command = lines[1].split()
+    assert command[:-3] == ["amqp-broker", "serve", "--host", HOST, "--port"]
+    assert command[-2] == "--management-port"
+    assert len({command[-3], command[-1], *map(str, ports)}) == 4
+
+
+def test_a_broker_in_its_own_way_is_named_without_a_command() -> None:
+    port = str(free_port())
+    code, lines = refused("--port", port, "--management-port", port)
+    assert (code, lines) == (
+        os.EX_UNAVAILABLE,
+        [f"amqp-broker: port {port} of '{HOST}' is in use by another program."],
+    )
+
+
+def test_behind_the_last_port_there_is_any() -> None:
+    settings = Settings(host=HOST, port=65535, management=False, prometheus=False)
+    assert _options(settings, [Wanted("--port", HOST, 65535)]) == {"--port": "0"}
 
 
 @pytest.mark.parametrize(

@@ -79,13 +79,29 @@ def test_chosen_messages_are_downloaded(server: RunningServer) -> None:
     assert [row["payload"] for row in json.loads(asked(server, f"?positions={chosen}")[1])] == ["two", "three"]
 
 
-def test_messages_beyond_the_limit_are_counted_in_a_capture(
-    server: RunningServer, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("kind", ["classic", "quorum", "stream"])
+def test_a_chosen_message_far_behind_others_is_downloaded(
+    server: RunningServer, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
-    monkeypatch.setattr(download, "MESSAGES_MAX", 2)
-    filled(server, b"one", b"two", b"three")
-    assert len(json.loads(asked(server)[1])) == 2
-    assert asked(server, "?format=capture")[1].splitlines()[-1] == b'{"skipped": 1}'
+    monkeypatch.setattr(download, "BATCH", 2)
+    filled(server, *[b"%d" % number for number in range(20)], **{"x-queue-type": kind})
+    position = json.loads(asked(server)[1])[18]["position"]
+    assert [row["payload"] for row in json.loads(asked(server, f"?positions={position},9999999")[1])] == ["18"]
+
+
+def test_few_downloads_run_at_once(server: RunningServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    filled(server, b"one")
+    monkeypatch.setattr(download, "RUNNING_MAX", 0)
+    answer, octets = asked(server)
+    assert (answer.status, json.loads(octets)["reason"]) == (503, "0 downloads are running")
+
+
+def test_a_download_that_takes_too_long_has_no_end(server: RunningServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    filled(server, b"one")
+    monkeypatch.setattr(download, "DURATION_S_MAX", -1.0)
+    with pytest.raises((http.client.IncompleteRead, ConnectionError)):
+        asked(server)
+    assert server.ask(lambda one: download._running[one.broker]) == [0]
 
 
 def test_large_messages_are_written_one_by_one(server: RunningServer) -> None:

@@ -2,7 +2,7 @@ import { get, remove, set } from "../api.js";
 import { publishesBy, routedBy } from "../breakdown.js";
 import { ObjectCharts } from "../chart.js";
 import { h } from "../dom.js";
-import { exchangeName, exchangePart, path, plain, rate, toExchange } from "../format.js";
+import { counted, exchangeName, exchangePart, path, plain, rate, toExchange } from "../format.js";
 import { confirm, dialog } from "../form.js";
 import { detail, list as listPage, part } from "../list.js";
 import { live, Rates, Samples } from "../live.js";
