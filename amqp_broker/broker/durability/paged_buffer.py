@@ -243,9 +243,9 @@ class PagedBuffer:
         return taken
 
     def reach(self, position: int) -> bool:
-        """Read the next messages into memory up to a position, a page at a time; return False if there may be more.
+        """Read the next page up to a position into memory; return False if there may be more.
 
-        There are none beyond the octets that one buffer may have in memory.
+        There is none beyond the octets that one buffer may have in memory.
         """
         if not self.paged_count or position < self._read_from or self._memory_bytes >= BUFFER_BYTES_MAX:
             return True

@@ -149,7 +149,7 @@ class PriorityBacklog(Backlog):
     def put_at(self, position: int, message: Message, redelivered: bool) -> None:
         priority = position % len(self._buffers)
         buffer = self._buffers[priority]
-        # What was delivered after this restart is among the returned ones.
+        # One that was delivered after a restart is among the returned ones.
         if redelivered and position >= buffer.redelivered_before:
             self.put_back(position, message)
             return

@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Final
 from urllib.parse import quote
-from weakref import WeakKeyDictionary
 
 from aiohttp import web
 from msgspec import Meta, Struct, json
@@ -26,7 +25,6 @@ from amqp_broker.management.http.shapes import one_of
 
 if TYPE_CHECKING:
     from amqp_broker.amqp.message import Message
-    from amqp_broker.broker.broker import Broker
     from amqp_broker.broker.durability.journal import Journal
     from amqp_broker.broker.queues.queue import Queue
 
@@ -34,8 +32,8 @@ if TYPE_CHECKING:
 
 endpoints = Endpoints()
 
-# The number of downloads by broker.
-_running: WeakKeyDictionary[Broker, list[int]] = WeakKeyDictionary()
+# The downloads of this process.
+_running: set[object] = set()
 
 # Messages and octets that are looked at in one turn, and seconds until a write that does not end fails.
 BATCH: Final = 64
@@ -69,8 +67,7 @@ def download(request: Request) -> Streamed:
         queue.expire()
     except AMQPError as error:
         raise channel_refusal(error) from None
-    running = _running.setdefault(request.broker, [0])
-    if running[0] >= RUNNING_MAX:
+    if len(_running) >= RUNNING_MAX:
         raise Refusal(503, "too_many", f"{RUNNING_MAX} downloads are running")
 
     async def send(given: web.Request) -> web.StreamResponse:
@@ -81,7 +78,7 @@ def download(request: Request) -> Streamed:
             "Content-Disposition": f"attachment; filename*=UTF-8''{name}",
         }
         response = web.StreamResponse(headers=headers)
-        running[0] += 1
+        _running.add(given)
         loop = asyncio.get_running_loop()
         end = loop.time() + DURATION_S_MAX
         try:
@@ -100,7 +97,7 @@ def download(request: Request) -> Streamed:
             if given.transport is not None:
                 given.transport.abort()
         finally:
-            running[0] -= 1
+            _running.remove(given)
         return response
 
     return Streamed(send)
