@@ -78,7 +78,7 @@ def download(request: Request) -> Streamed:
             "Content-Disposition": f"attachment; filename*=UTF-8''{name}",
         }
         response = web.StreamResponse(headers=headers)
-        _running.add(given)
+        _running.add(response)
         loop = asyncio.get_running_loop()
         end = loop.time() + DURATION_S_MAX
         try:
@@ -97,7 +97,7 @@ def download(request: Request) -> Streamed:
             if given.transport is not None:
                 given.transport.abort()
         finally:
-            _running.remove(given)
+            _running.remove(response)
         return response
 
     return Streamed(send)
