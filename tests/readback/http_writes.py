@@ -35,6 +35,7 @@ WITHOUT_EFFECT: Final = {
 }
 
 Q: Final = "queues/%2F/"
+TO_DEAD: Final = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"}
 SECRET: Final = {"password": "secret", "tags": "management"}
 
 
@@ -196,6 +197,19 @@ OBJECTS: Final = (
         lambda node: (node.bodies("left"), node.bodies("moved.to")),
         ([], [b"m0", b"m1"]),
         [queue("left", 2), queue("moved.to")],
+        is_kept=True,
+    ),
+    Case(
+        "POST /_broker/queues/{vhost}/{queue}/return",
+        post("/_broker/queues/%2F/dead/return", {}),
+        lambda node: (node.bodies("dead"), node.bodies("gave.up")),
+        ([], [b"m0"]),
+        [
+            queue("dead"),
+            put(Q + "gave.up", {"durable": True, "arguments": TO_DEAD}),
+            post("exchanges/%2F/amq.default/publish", message("gave.up", "m0")),
+            post(Q + "gave.up/get", {"count": 1, "ackmode": "reject_requeue_false", "encoding": "auto"}),
+        ],
         is_kept=True,
     ),
 )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -19,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
+from amqp_broker.control import control_folder
 from amqp_broker.exit_codes import EX_UNAVAILABLE, EX_USAGE
 
 if TYPE_CHECKING:
@@ -77,9 +79,10 @@ def main(words: list[str]) -> int:
                 return broker.returncode or EX_UNAVAILABLE
             warnings = [*([] if shows_log(options) else loaded.wrong), *missing_user(loaded.settings)]
             sys.stderr.writelines(f"amqp-broker: {warning}\n" for warning in warnings)
-            return run_command(command, {**os.environ, **variables(ports, loaded.settings, folder)}, received)
+            return run_command(command, {**os.environ, **variables(ports, loaded.settings)}, received)
         finally:
             stop_broker(broker)
+            shutil.rmtree(runtime_folder(), ignore_errors=True)
 
 
 def split(words: list[str]) -> tuple[list[str], list[str]]:
@@ -95,8 +98,7 @@ def start_broker(options: list[str], folder: Path) -> subprocess.Popen[bytes]:
     serve = [sys.executable, "-m", "amqp_broker", "serve", "--ephemeral", "--host", "127.0.0.1", "--port", "0"]
     is_shown = shows_log(options)
     environment = {name: value for name, value in os.environ.items() if name not in PLACES}
-    # Commands outside, which mean another broker, do not find this one.
-    environment["AMQP_BROKER_RUNTIME_DIR"] = str(folder)
+    environment["AMQP_BROKER_RUNTIME_DIR"] = runtime_folder()
     with (folder / "log").open("wb") as log:
         return subprocess.Popen(
             [*serve, *options, "--ports-file", str(folder / "ports.json")],
@@ -107,6 +109,14 @@ def start_broker(options: list[str], folder: Path) -> subprocess.Popen[bytes]:
             start_new_session=True,
             preexec_fn=end_with_parent if sys.platform == "linux" else None,
         )
+
+
+def runtime_folder() -> str:
+    """Return the folder of the broker's control socket: below that of others, so that no other command finds it.
+
+    The path of a socket must be short, which that of a temporary folder may not be.
+    """
+    return f"{control_folder(os.environ)}/run-{os.getpid()}"
 
 
 def shows_log(options: Sequence[str]) -> bool:
@@ -172,7 +182,7 @@ def missing_user(settings: Settings) -> list[str]:
     ]
 
 
-def variables(ports: Mapping[str, int], settings: Settings, folder: Path) -> dict[str, str]:
+def variables(ports: Mapping[str, int], settings: Settings) -> dict[str, str]:
     """Return the environment variables by which a command finds the broker."""
     user, password, vhost = settings.default_user, settings.default_pass, settings.default_vhost
     host, port = "127.0.0.1", ports["amqp"]
@@ -185,7 +195,7 @@ def variables(ports: Mapping[str, int], settings: Settings, folder: Path) -> dic
         **dict.fromkeys(("RABBITMQ_USER", "RABBITMQ_USERNAME"), user),
         **dict.fromkeys(("RABBITMQ_PASS", "RABBITMQ_PASSWORD"), password),
         "RABBITMQ_VHOST": vhost,
-        "AMQP_BROKER_RUNTIME_DIR": str(folder),
+        "AMQP_BROKER_RUNTIME_DIR": runtime_folder(),
     }
     if "management" in ports:
         found["RABBITMQ_MANAGEMENT_URL"] = f"http://{host}:{ports['management']}"

@@ -113,10 +113,10 @@ def test_a_broker_does_not_outlive_a_killed_run(tmp_path: Path) -> None:
         [*MODULE, "run", "--", "sh", "-c", "touch up; sleep 3"], env=variables, cwd=tmp_path
     ) as process:
         wait_until(lambda: (tmp_path / "up").exists())
-        assert list((tmp_path / "run").glob("*.sock"))
+        assert list(tmp_path.glob("run/run-*/*.sock"))
         process.kill()
     deadline = time.monotonic() + TIMEOUT_S
-    while list((tmp_path / "run").glob("*.sock")):
+    while list(tmp_path.glob("run/run-*/*.sock")):
         assert time.monotonic() < deadline
         time.sleep(0.01)
 
@@ -135,7 +135,7 @@ def test_options_end_where_the_command_begins(words: list[str], parts: tuple[lis
 
 
 def test_names_and_passwords_are_quoted_in_urls() -> None:
-    found = variables({"amqp": 1}, Settings(default_user="a@b", default_pass="x/y"), Path("/run"))
+    found = variables({"amqp": 1}, Settings(default_user="a@b", default_pass="x/y"))
     assert found["AMQP_URL"] == found["CELERY_BROKER_URL"] == "amqp://a%40b:x%2Fy@127.0.0.1:1/%2F"
     assert "RABBITMQ_MANAGEMENT_URL" not in found
 
@@ -156,5 +156,7 @@ def test_a_broker_of_a_command_is_not_found_by_others(tmp_path: Path) -> None:
         found = run("clock", "show", "--node", "rabbit", AMQP_BROKER_RUNTIME_DIR=str(tmp_path))
         assert "; running here" not in found.stderr
         assert found.returncode == 69
+        assert list(tmp_path.glob("run-*/*.sock"))
         (tmp_path / "end").touch()
         assert other.wait(60) == 0
+    assert not list(tmp_path.glob("run-*"))
