@@ -287,6 +287,7 @@ LAYERS = {
     "cli/own": Layer(
         {
             "exit_codes",
+            "control",
             "implementation",
             "amqp",
             "settings",

@@ -112,9 +112,10 @@ def start_broker(options: list[str], folder: Path) -> subprocess.Popen[bytes]:
 
 
 def runtime_folder() -> str:
-    """Return the folder of the broker's control socket: below that of others, so that no other command finds it.
+    """Return the folder of the broker's control socket.
 
-    The path of a socket must be short, which that of a temporary folder may not be.
+    It is below that of others, so that commands elsewhere do not find it. The path of a socket must be short, and that
+    of a temporary folder may be long.
     """
     return f"{control_folder(os.environ)}/run-{os.getpid()}"
 
