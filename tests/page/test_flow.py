@@ -37,6 +37,45 @@ def test_events_of_a_message_appear_live(browser: Browser, running: RunningServe
     browser.shows("No event matches the filter")
 
 
+def test_the_columns_have_heads_and_a_pause_is_that_of_the_whole_page(browser: Browser, running: RunningServer) -> None:
+    browser.start("messages")
+    assert browser.texts(".heads span") == [
+        *("Time", "Event", "Message", "Exchange or queue", "Routing key", "Payload or reason", "Size")
+    ]
+    running.until(lambda server: server.broker.vhosts["/"].trace is not None)
+    browser.press("Pause")
+    browser.until(lambda: browser.find(".live").text == "Paused")
+    with channel(running.port) as client:
+        client.basic_publish("amq.fanout", "unseen", b"x")
+        browser.shows("0 events · paused", ".title")
+        browser.click(".live")
+        browser.until(lambda: browser.find(".live").text == "Live")
+        browser.press("Pause")
+        browser.press("Resume")
+        client.basic_publish("amq.fanout", "seen", b"x")
+        browser.find(".event", "seen")
+    assert "unseen" not in browser.find(".flow").text
+    assert browser.script("return document.querySelector('.event.heads .size').offsetLeft") == browser.script(
+        "return document.querySelector('.flow .event .size').offsetLeft"
+    )
+
+
+def test_a_page_opened_in_a_pause_says_that_it_is_paused(browser: Browser, running: RunningServer) -> None:
+    browser.start("queues")
+    browser.click(".live")
+    browser.until(lambda: browser.find(".live").text == "Paused")
+    browser.visit("messages")
+    running.until(lambda server: server.broker.vhosts["/"].trace is not None)
+    browser.shows("0 events · paused", ".title")
+    browser.press("Resume")
+
+
+def test_terms_explain_the_columns_of_live_messages(browser: Browser, running: RunningServer) -> None:
+    browser.start("messages")
+    browser.press("Terms", "main")
+    browser.shows("All events of a message have its number.", "dialog")
+
+
 def test_leaving_the_page_ends_the_trace(browser: Browser, running: RunningServer) -> None:
     browser.start("messages")
     running.until(lambda server: server.broker.vhosts["/"].trace is not None)

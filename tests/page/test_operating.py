@@ -109,12 +109,12 @@ def test_a_queue_shows_its_messages_by_place_and_its_consumer_capacity(
 def test_terms_are_explained(browser: Browser) -> None:
     browser.start("users/guest")
     browser.visit("users/guest")
-    browser.script("document.querySelector('[aria-label=\"What is “Tags”?\"]').click()")
-    browser.shows("what the user may see and change", "#help")
+    browser.press("Terms", "main")
+    browser.shows("what the user may see and change", "dialog")
     browser.type(Keys.ESCAPE)
-    browser.until(lambda: not browser.all("#help"))
+    browser.until(lambda: not browser.all("dialog"))
     browser.visit("queues")
-    browser.press("?", "main")
+    browser.press("Terms", "main")
     browser.shows("Messages that wait for a consumer.", "dialog")
     browser.type(Keys.ESCAPE)
 

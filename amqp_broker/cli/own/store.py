@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import click
 
@@ -44,8 +45,18 @@ def exit_code_of(error: StoreError) -> int:
 
 
 def folder_option(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the option of `serve` that names the store."""
-    return click.option("--data-dir", default=None, help="Folder of the store, as for `serve`.")(command)
+    """Give a command the folder of a store: as an argument, or as the option of `serve`."""
+
+    @functools.wraps(command)
+    def with_folder(*, folder: str | None, data_dir: str | None, **options: Any) -> None:
+        if folder is not None and data_dir is not None:
+            raise click.UsageError("give the folder once, as DIR or with --data-dir")
+        command(data_dir=data_dir if folder is None else folder, **options)
+
+    help_ = "Folder of the store, as for `serve`."
+    return click.argument("folder", metavar="[DIR]", required=False)(
+        click.option("--data-dir", default=None, help=help_)(with_folder)
+    )
 
 
 def folder_of(data_dir: str | None) -> Path:

@@ -50,6 +50,21 @@ def test_info_shows_the_contents_of_a_store(folder: Path) -> None:
     assert done.stdout.endswith("\nto be deleted: nothing\n")
 
 
+def test_the_folder_is_an_argument_too(folder: Path) -> None:
+    done = run("store", "info", str(folder))
+    assert (done.returncode, done.stdout) == (0, store("info", folder).stdout)
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [(("",), "DIR is empty"), (("copy", "--data-dir", "data"), "give the folder once, as DIR or with --data-dir")],
+)
+def test_an_empty_folder_or_two_are_refused(words: tuple[str, ...], sentence: str) -> None:
+    done = run("store", "compact", *words)
+    assert (done.returncode, done.stdout) == (64, "")
+    assert sentence in done.stderr
+
+
 def test_info_as_json_has_the_same_contents(folder: Path) -> None:
     told = json.loads(store("info", folder, "--json").stdout)
     assert (told["format"], told["vhosts"], told["users"], told["garbage"]) == (2, ["/"], ["guest"], 0)

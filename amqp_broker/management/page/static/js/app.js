@@ -6,6 +6,7 @@ import { compatible, mark, NAME } from "./brand.js";
 import { announce, h, icon, marked, put, show, text, toast } from "./dom.js";
 import { form } from "./form.js";
 import { duration } from "./format.js";
+import { termsButton } from "./terms_button.js";
 import { install, shortcuts } from "./keys.js";
 import { live } from "./live.js";
 import { state } from "./state.js";
@@ -275,6 +276,7 @@ function route() {
     current = build(...parts);
     retitle();
     put(main, current.element);
+    current.element.querySelector(".title")?.append(termsButton(current.title, current.element));
     scrollTo(0, 0);
     enter();
     busyUntil(current.refresh?.(), current);

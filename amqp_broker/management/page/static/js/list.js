@@ -3,8 +3,6 @@
 import { get } from "./api.js";
 import { announce, h, put, text } from "./dom.js";
 import { number } from "./format.js";
-import { sheet } from "./form.js";
-import { explained, help } from "./help.js";
 import { follow } from "./live.js";
 import { NearRows } from "./near_rows.js";
 import { Table } from "./table.js";
@@ -130,21 +128,13 @@ export function list({ title, path, columns, key, kinds, sort, isPaged = true, a
   const element = h(
     "section",
     { class: "list" },
-    h("div", { class: "title" }, h("h1", null, title), count, h("div", { class: "actions" }, h("div", { class: "filter" }, filter, isPaged ? expression : null), terms(title, columns), chooser, actions)),
+    h("div", { class: "title" }, h("h1", null, title), count, h("div", { class: "actions" }, h("div", { class: "filter" }, filter, isPaged ? expression : null), chooser, actions)),
     about,
     problem,
     table.element,
     pager,
   );
   return { title, element, refresh: following.run, leave: following.leave };
-}
-
-/** Return the button that explains the columns of a list. */
-function terms(title, columns) {
-  const known = explained(columns.map((column) => column.title));
-  if (!known.length) return null;
-  const open = () => sheet(`Columns of ${title}`, h("dl", { class: "terms" }, known.map(([term, sentence]) => h("div", null, h("dt", null, term), h("dd", null, sentence)))));
-  return h("button", { type: "button", class: "quiet square", "aria-label": `Columns of ${title}`, title: "What the columns mean", "aria-haspopup": "dialog", onclick: open }, "?");
 }
 
 /** Filter and sort a list that the API returns unpaged. */
@@ -198,5 +188,5 @@ export function detail({ title, kind, back, kinds, load, content, actions = [] }
 
 /** A titled part of a page. */
 export function part(title, ...content) {
-  return h("section", { class: "part" }, h("h2", null, title, help(title)), content);
+  return h("section", { class: "part" }, h("h2", null, title), content);
 }

@@ -2,7 +2,6 @@
 
 import { marked, h, put, text, unseen } from "./dom.js";
 import { Fitting } from "./fitting.js";
-import { help } from "./help.js";
 import { SHORT_MAX, VirtualRows } from "./virtual_rows.js";
 
 /** A cell with elements, rebuilt only when `shown` changes. */
@@ -207,7 +206,7 @@ export class Facts {
     if (this.names !== names) {
       this.names = names;
       this.values = new Map(facts.map(([name]) => [name, h("dd")]));
-      put(this.element, [...this.values].map(([name, place]) => h("div", null, h("dt", null, name, help(name)), place)));
+      put(this.element, [...this.values].map(([name, place]) => h("div", null, h("dt", null, name), place)));
     }
     for (const [name, value] of facts) change(this.values.get(name), value);
   }

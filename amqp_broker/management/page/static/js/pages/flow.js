@@ -3,7 +3,7 @@
 import { get } from "../api.js";
 import { h, put, text } from "../dom.js";
 import { number, octets, toExchange, toQueue, exchangeName } from "../format.js";
-import { listen } from "../live.js";
+import { listen, live } from "../live.js";
 import { payloadView, preview, propertiesView } from "../payload.js";
 import { pytestButton } from "../pytest_copy.js";
 import { state } from "../state.js";
@@ -30,6 +30,8 @@ const EVENTS = {
   dead_letter: "republished as a dead letter",
   fault: "hit by a fault rule",
 };
+// The columns of a row, by the classes of their cells.
+const COLUMNS = { time: "Time", kind: "Event", number: "Message", place: "Exchange or queue", routing: "Routing key", says: "Payload or reason", size: "Size" };
 const AT_EXCHANGES = new Set(["publish", "tx_publish", "rollback", "route", "confirm", "return"]);
 const isAtExchange = (one) => AT_EXCHANGES.has(one.event) || (one.event === "fault" && one.message_number > 0 && one.queue === undefined);
 
@@ -49,7 +51,7 @@ export function page() {
   const inspector = h("aside", { class: "inspector", hidden: true });
   const condition = h("span", { class: "muted" }, "Connecting");
   const search = h("input", { type: "search", placeholder: "Filter", "aria-label": "Filter messages", spellcheck: "false", oninput: () => ((wanted = search.value.toLowerCase()), paint()) });
-  const hold = h("button", { type: "button", "aria-pressed": "false", onclick: () => setPaused(!isPaused) }, "Pause");
+  const hold = h("button", { type: "button", "aria-pressed": "false", onclick: () => live.pause(!live.isPaused) }, "Pause");
   const switches = Object.entries(EVENTS).map(([event, help]) =>
     h("label", { class: `switch ${event}`, title: help }, h("input", { type: "checkbox", checked: !hidden.has(event), onchange: (change) => toggle(event, change.target.checked) }), event.replace("_", " ")),
   );
@@ -62,6 +64,7 @@ export function page() {
     paint();
   }
 
+  /** Pause with the whole page, whose button and key do the same. */
   function setPaused(paused) {
     isPaused = paused;
     hold.setAttribute("aria-pressed", String(paused));
@@ -77,9 +80,9 @@ export function page() {
   }
 
   function add({ events, skipped: lost }) {
+    if (isPaused) return;
     skipped += lost;
     total += events.length + lost;
-    if (isPaused) return;
     kept.push(...events);
     if (kept.length > KEPT_MAX) kept.splice(0, kept.length - KEPT_MAX);
     painting ??= setTimeout(paint, PAINT_MS);
@@ -180,12 +183,15 @@ export function page() {
     (event, value) => event === "messages" && add(value),
     (isOpen, reason) => text(condition, isOpen ? "Listening" : reason || "Reconnecting"),
   );
+  const leave = live.on((event) => event === "state" && live.isPaused !== isPaused && setPaused(live.isPaused));
+  if (live.isPaused) setPaused(true);
+  const heads = Object.entries(COLUMNS).map(([name, label]) => h("span", { class: name }, label));
   const element = h(
     "section",
     { class: "flow-page" },
     h("div", { class: "title" }, h("h1", null, "Live Messages"), h("code", { class: "tag" }, place), condition, h("div", { class: "actions" }, search, hold, h("button", { type: "button", onclick: clear }, "Clear"))),
     h("div", { class: "switches", role: "group", "aria-label": "Events shown" }, switches),
-    h("div", { class: "flow-body" }, h("div", { class: "flow-list" }, empty, rows), inspector),
+    h("div", { class: "flow-body" }, h("div", { class: "flow-list" }, h("div", { class: "event heads" }, heads), empty, rows), inspector),
   );
 
   function clear() {
@@ -195,7 +201,7 @@ export function page() {
     paint();
   }
 
-  return { title: "Live Messages", element, leave: () => (close(), clearTimeout(painting)) };
+  return { title: "Live Messages", element, leave: () => (close(), leave(), clearTimeout(painting)) };
 }
 
 /** Return the events of a message in the event log, which may know more than this page; null if it has none. */
