@@ -14,6 +14,7 @@ from datetime import UTC, datetime, timedelta
 from operator import index
 from typing import TYPE_CHECKING, Any
 
+from amqp_broker.broker.lab.durations import duration_ms
 from amqp_broker.broker.lab.fault_rules import Rule
 
 if TYPE_CHECKING:
@@ -38,13 +39,17 @@ class EmbeddedClock:
         """Return the time of the broker in ms since the epoch."""
         return self._broker.ask(lambda server: server.clock.now())
 
-    def advance(self, duration: timedelta | int) -> None:
-        """Advance time by a timedelta or by ms. Whatever falls due meanwhile happens in order, at its own time.
+    def advance(self, duration: timedelta | int | str) -> None:
+        """Advance time by a timedelta, by ms, or by a text such as "30m" or "1h30m".
 
-        Raise ValueError for a negative duration, and TypeError for one that is not whole.
+        Whatever falls due meanwhile happens in order, at its own time. Raise ValueError for a negative duration and for
+        another text, and TypeError for one that is not whole.
         """
-        duration_ms = duration // timedelta(milliseconds=1) if isinstance(duration, timedelta) else index(duration)
-        self._broker.ask(lambda server: server.ticking.advance(duration_ms))
+        if isinstance(duration, str):
+            ms = duration_ms(duration)
+        else:
+            ms = duration // timedelta(milliseconds=1) if isinstance(duration, timedelta) else index(duration)
+        self._broker.ask(lambda server: server.ticking.advance(ms))
 
     def freeze(self) -> None:
         """Stop the clock until `resume`; `advance` still moves it."""

@@ -25,6 +25,17 @@ COUNT_MAX: Final = 2**63 - 1
 # Prefix of regular expressions; every other pattern is a glob.
 REGEX: Final = "regex:"
 
+# Words by which users look for a field.
+OTHER_NAMES: Final = {
+    **dict.fromkeys(("event", "moment", "when", "at"), "on"),
+    **dict.fromkeys(("key", "routingkey", "topic"), "routing_key"),
+    **dict.fromkeys(("count", "limit", "max"), "times"),
+    **dict.fromkeys(("delay", "latency", "latency_ms"), "delay_ms"),
+    **dict.fromkeys(("duration", "for_ms"), "duration_ms"),
+    **dict.fromkeys(("share", "rate", "chance"), "probability"),
+    **dict.fromkeys(("skip", "from"), "after"),
+}
+
 # The moments of a rule.
 CONNECT, LOGIN, OPEN, PUBLISH, CONFIRM = "connect", "login", "open", "publish", "confirm"
 DELIVER, ACK, DEAD_LETTER, METHOD, NOW = "deliver", "ack", "dead_letter", "method", "now"
@@ -199,7 +210,10 @@ class Rule:
             raise InvalidParameter("a fault needs an 'action': " + ", ".join(ACTIONS))
         names = {one.name for one in fields(cls)}
         if unknown := [name for name in given if name not in names]:
-            raise InvalidParameter(f"a fault has no field '{unknown[0]}', but {', '.join(sorted(names))}")
+            word = unknown[0].lower().replace("-", "_")
+            wanted = word if word in names else OTHER_NAMES.get(word)
+            question = f"; did you mean '{wanted}'?" if wanted else ""
+            raise InvalidParameter(f"a fault has no field '{unknown[0]}', but {', '.join(sorted(names))}{question}")
         # A field that is null counts as absent.
         return cls(**{name: value for name, value in given.items() if value is not None})
 

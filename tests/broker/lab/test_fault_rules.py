@@ -58,6 +58,21 @@ def test_an_impossible_rule_is_refused_with_the_reason(given: dict[str, Any], re
     assert list(broker.faults) == []
 
 
+@pytest.mark.parametrize(
+    ("name", "question"),
+    [
+        ("event", "did you mean 'on'?"),
+        ("routing-key", "did you mean 'routing_key'?"),
+        ("routingKey", "did you mean 'routing_key'?"),
+        ("x", ""),
+    ],
+)
+def test_a_field_that_is_looked_for_by_another_name_is_named(name: str, question: str) -> None:
+    with pytest.raises(InvalidParameter) as caught:
+        Rule.from_mapping({"action": "cut", name: "k"})
+    assert str(caught.value).partition("; ")[2] == question
+
+
 def test_each_action_has_a_usual_moment_that_is_known() -> None:
     for name, action in ACTIONS.items():
         needs: dict[str, Any] = dict.fromkeys(action.needs, 1)

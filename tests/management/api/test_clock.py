@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from amqp_broker.management.api.clock import duration_ms
 from amqp_broker.server.clock import Clock
 from tests.management.asking import NOW, Desk, StillNode
 
@@ -89,13 +88,3 @@ def test_moving_the_clock_requires_an_administrator(desk: Desk) -> None:
     desk.be("monitoring")
     assert desk.get("/_broker/clock")[0] == 200
     assert desk.ask("POST", "/_broker/clock/freeze")[0] == 401
-
-
-def test_durations_are_sums_of_units() -> None:
-    assert [duration_ms(text) for text in ("500ms", "30s", "1h30m", "2d", "0s")] == [
-        500,
-        30_000,
-        5_400_000,
-        172_800_000,
-        0,
-    ]

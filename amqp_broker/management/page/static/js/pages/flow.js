@@ -181,7 +181,7 @@ export function page() {
   const close = listen(
     vhost === "" ? "streams=messages" : `streams=messages&vhost=${encodeURIComponent(vhost)}`,
     (event, value) => event === "messages" && add(value),
-    (isOpen, reason) => text(condition, isOpen ? "Listening" : reason || "Reconnecting"),
+    (isOpen, reason) => (isOpen && isPaused ? paint() : text(condition, isOpen ? "Listening" : reason || "Reconnecting")),
   );
   const leave = live.on((event) => event === "state" && live.isPaused !== isPaused && setPaused(live.isPaused));
   if (live.isPaused) setPaused(true);
