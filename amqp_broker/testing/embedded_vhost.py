@@ -218,8 +218,8 @@ class EmbeddedVHost:
 def _described(vhost: VHost, connection: Connection) -> str:
     """Describe an open connection: its name, client, channels, consumers and unacknowledged messages."""
     properties = connection.client_properties
-    given = properties.get("connection_name")
-    name = f"'{printable(given)}' ({connection.name})" if isinstance(given, str) and given else connection.name
+    given = connection.given_name
+    name = f"'{printable(given)}' ({connection.name})" if given else connection.name
     product = properties.get("product")
     client = f" of {printable(product)}" if isinstance(product, str) else ""
     parts = [f"{len(connection.channels)} channels"] if connection.channels else []

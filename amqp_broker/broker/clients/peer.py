@@ -48,6 +48,12 @@ class Peer:
         self.client_properties: fields.Table = {}
         self.tls: Tls | None = None
 
+    @property
+    def given_name(self) -> str:
+        """The name that the client has given its connection; "" if it has given none."""
+        name = self.client_properties.get("connection_name")
+        return name if isinstance(name, str) else ""
+
     def has_capability(self, name: str) -> bool:
         """Return whether the client announced a capability (RabbitMQ's extensions of AMQP)."""
         capabilities = self.client_properties.get("capabilities")

@@ -436,9 +436,7 @@ def _count(scan: Iterator[bool]) -> int:
 
 def place_of(connection: Connection, vhost: VHost, *, exchange: str = "", queue: str = "") -> Place:
     """Return a place that a connection uses."""
-    given = connection.client_properties.get("connection_name")
-    if not isinstance(given, str) or not given:
-        given = connection.client_properties.get("product")
+    given = connection.given_name or connection.client_properties.get("product")
     client = family(printable(given)) if isinstance(given, str) else ""
     user = connection.user.name if connection.user is not None else ""
     return Place(vhost.name, user, client, exchange, queue)

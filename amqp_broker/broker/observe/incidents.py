@@ -124,6 +124,5 @@ def _notice_deaths(queue: Queue, now: int) -> None:
 
 def client_of(connection: Connection, vhost: str) -> Client:
     """Return the client of a connection."""
-    given = connection.client_properties.get("connection_name")
     user = "" if connection.user is None else connection.user.name
-    return Client(vhost, user, given if isinstance(given, str) else "", connection.peer_host)
+    return Client(vhost, user, connection.given_name, connection.peer_host)

@@ -243,8 +243,7 @@ def _held(consumer: Consumer) -> int:
 
 def _named(consumer: Consumer) -> str:
     connection = consumer.connection
-    given = connection.client_properties.get("connection_name")
-    return f"Consumer '{consumer.tag}' (connection '{given if isinstance(given, str) and given else connection.name}')"
+    return f"Consumer '{consumer.tag}' (connection '{connection.given_name or connection.name}')"
 
 
 def _channel(consumer: Consumer) -> Any:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import re
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from amqp_broker.amqp import fields
 from amqp_broker.amqp import frames as wire
@@ -48,7 +48,7 @@ def accepted(session: Session, level: int = logging.INFO) -> None:
 
 def named(session: Session) -> None:
     """Log the name that the client gives itself in its properties, if it does."""
-    if (name := _given_name(session)) and logger.isEnabledFor(logging.INFO):
+    if (name := session.given_name) and logger.isEnabledFor(logging.INFO):
         logger.info("connection %s has a client-provided name: %s", session.name, printable(name), extra=_pid(session))
 
 
@@ -184,13 +184,8 @@ def _pid(session: Session) -> dict[str, str]:
     return {"pid": pid(session)}
 
 
-def _given_name(session: Session) -> str:
-    name: Any = session.client_properties.get("connection_name")
-    return name if isinstance(name, str) else ""
-
-
 def _name(session: Session) -> str:
-    given = _given_name(session)
+    given = session.given_name
     return f"{session.name} - {printable(given)}" if given else session.name
 
 
