@@ -74,6 +74,7 @@ def test_terms_explain_the_columns_of_live_messages(browser: Browser, running: R
     browser.start("messages")
     browser.press("Terms", "main")
     browser.shows("All events of a message have its number.", "dialog")
+    browser.shows("The bytes in the payload of a message", "dialog")
 
 
 def test_leaving_the_page_ends_the_trace(browser: Browser, running: RunningServer) -> None:

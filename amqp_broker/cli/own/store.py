@@ -51,8 +51,8 @@ def folder_option(command: Callable[..., None]) -> Callable[..., None]:
     def with_folder(*, folder: str | None, data_dir: str | None, **options: Any) -> None:
         if folder is not None and data_dir is not None:
             raise click.UsageError("give the folder once, as DIR or with --data-dir")
-        if folder == "":
-            raise click.UsageError("DIR is empty; give the folder of a store")
+        if "" in (folder, data_dir):
+            raise click.UsageError("the name of the folder is empty; give that of a store")
         command(data_dir=data_dir if folder is None else folder, **options)
 
     help_ = "Folder of the store, as for `serve`."

@@ -57,7 +57,11 @@ def test_the_folder_is_an_argument_too(folder: Path) -> None:
 
 @pytest.mark.parametrize(
     ("words", "sentence"),
-    [(("",), "DIR is empty"), (("copy", "--data-dir", "data"), "give the folder once, as DIR or with --data-dir")],
+    [
+        (("",), "the name of the folder is empty"),
+        (("--data-dir", ""), "the name of the folder is empty"),
+        (("copy", "--data-dir", "data"), "give the folder once, as DIR or with --data-dir"),
+    ],
 )
 def test_an_empty_folder_or_two_are_refused(words: tuple[str, ...], sentence: str) -> None:
     done = run("store", "compact", *words)

@@ -47,7 +47,7 @@ export const TERMS = {
   "Published out": "Messages that the exchange has routed to queues.",
   "Ready": "Messages that wait for a consumer.",
   "Set by policy": "The options that policies give to the queue.",
-  "Size": "The sum of the payloads of all messages.",
+  "Size": "The bytes in the payload of a message; for a queue, in the payloads of all its messages.",
   "Stability": "Required: every version that is compatible with this one has the feature.",
   "State": "Running, idle, or what keeps the object from working.",
   "Tags": "Tags of a user say what the user may see and change. Tags of a virtual host are free text.",
