@@ -1,15 +1,19 @@
 """Property tests run the same examples every time; HYPOTHESIS_PROFILE=quick runs fewer, =explore new ones.
 
-Programs that tests start obey Ctrl-C, even if a shell ignores it for tests in the background.
+Programs that tests start obey Ctrl-C, even if a shell ignores it for tests in the background. The folder of a broker
+without `data_dir` is one of the test process, and a test that writes there fails: at a user, it would be their store.
 """
 
 from __future__ import annotations
 
 import logging
 import os
+import shutil
 import signal
+import tempfile
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -29,6 +33,24 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 
 
 BROKERS = pytest.StashKey[set[threading.Thread]]()
+DATA_HOME = pytest.StashKey[Path]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[DATA_HOME] = Path(tempfile.mkdtemp(prefix="data-home-"))
+    os.environ["XDG_DATA_HOME"] = str(config.stash[DATA_HOME])
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    shutil.rmtree(config.stash[DATA_HOME], ignore_errors=True)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item) -> None:
+    users_folder = item.config.stash[DATA_HOME] / "amqp-broker"
+    if users_folder.exists():
+        shutil.rmtree(users_folder)
+        pytest.fail("a broker of this test has no folder of its own: it wrote to the user's")
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -170,7 +170,7 @@ class Environment:
 
     def _open(self) -> None:
         # A backlog is read from end to end, and may be larger than the page cache.
-        options = {"meminit": False, "mode": 0o600, "readahead": True, "sync": self.checkpoint is None}
+        options = {"mode": 0o600, "readahead": True, "sync": self.checkpoint is None}
         self.lmdb = _open(self.folder, map_bytes=self.map_bytes, **options)
 
     def _prepare(self, found: int | None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -166,9 +167,9 @@ def test_the_user_of_a_local_end_needs_no_permission_of_the_shovels_owner() -> N
         here.until(lambda server: set(server.broker.vhosts["other"].queues) == {"a", "b"})
 
 
-def test_a_local_destination_confirms_what_the_store_has() -> None:
+def test_a_local_destination_confirms_what_the_store_has(tmp_path: Path) -> None:
     local = {"src_protocol": "local", "dest_protocol": "local", "dest_uri": "amqp://"}
-    with RunningServer(ephemeral=False) as here:
+    with RunningServer(ephemeral=False, data_dir=str(tmp_path)) as here:
         fill(here, "q")
         shovel(here, src_queue="q", dest_queue="other", **local)
         here.until(lambda server: (depth(server, "other"), depth(server, "q")) == (COUNT, 0))

@@ -389,3 +389,18 @@ def test_reading_leaves_the_store_as_it_was(folder: Path) -> None:
     assert reading.tables.keys() == set(TABLES)
     reading.close()
     assert digest(folder)[str(folder / DATA_FILE)] == before[str(folder / DATA_FILE)]
+
+
+def test_the_memory_of_the_process_is_not_written_to_the_store(tmp_path: Path) -> None:
+    """A copy of a store may leave the machine, and old memory may hold a password."""
+    secret = b"a secret that the process had in its memory. "
+    script = f"""
+import sys
+from pathlib import Path
+from tests.store.stores import fill
+kept = [bytearray({secret!r} * {PAGE_BYTES // len(secret)}) for _ in range(4000)]
+del kept
+fill(Path(sys.argv[1]))
+"""
+    subprocess.run([sys.executable, "-c", script, str(tmp_path / "store")], check=True, timeout=60)
+    assert secret not in (tmp_path / "store" / DATA_FILE).read_bytes()
