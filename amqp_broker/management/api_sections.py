@@ -12,6 +12,7 @@ from amqp_broker.management.api import (
     capture,
     channels,
     clock,
+    clock_due,
     cluster,
     connections,
     consumers,
@@ -82,7 +83,7 @@ SECTIONS: Final[Mapping[str, tuple[Endpoint, ...]]] = {
     "Policies and parameters": _joined(policies.endpoints, parameters.endpoints, shovels.endpoints),
     "Definitions and snapshots": _joined(definitions.endpoints, snapshots.endpoints, resetting.endpoints),
     "Health": _joined(health.endpoints, attention.endpoints),
-    "Testing": _joined(clock.endpoints, faults.endpoints, advice.endpoints, demo.endpoints),
+    "Testing": _joined(clock.endpoints, clock_due.endpoints, faults.endpoints, advice.endpoints, demo.endpoints),
     "Events of messages": _joined(event_log.endpoints, message_life.endpoints, capture.endpoints, trace.endpoints),
     "Command line and web page": _joined(node_control.endpoints, updates.endpoints, description),
 }

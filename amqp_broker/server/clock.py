@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import time
-from typing import Final
 
-# The last moment that clients, logs and dates can represent: the end of the year 9999.
-LATEST_MS: Final = 253_402_300_799_999
+from amqp_broker.broker.scheduling.timers import LATEST_MS
 
 
 class Clock:

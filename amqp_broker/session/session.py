@@ -41,7 +41,7 @@ from amqp_broker.amqp.methods import encode_method
 from amqp_broker.amqp.property_shapes import PropertyShapes
 from amqp_broker.broker.admin.access import User
 from amqp_broker.broker.broker import Broker
-from amqp_broker.broker.clients.client_connection import ClientConnection
+from amqp_broker.broker.clients.client_connection import ClientConnection, ConsumerTimeout
 from amqp_broker.broker.durability.journal import JournalBroken
 from amqp_broker.broker.lab.connection_faults import BlackHoled, ConnectionFaults
 from amqp_broker.broker.lab.fault_rules import Rule
@@ -244,6 +244,9 @@ class Session(ClientConnection[Channel]):
     def before_advance(self, now: int) -> None:
         if self.ack_timeouts is not None:
             self.ack_timeouts.mark(now)
+
+    def next_timeouts(self) -> Steps[list[ConsumerTimeout]]:
+        return [] if self.ack_timeouts is None else (yield from self.ack_timeouts.coming())
 
     def _after(self, delay_ms: int, callback: Callable[[int], None]) -> Timer:
         """Call back after a time that really passes: advancing the broker's clock does not shorten it."""

@@ -21,6 +21,39 @@ def test_the_clock_is_advanced_frozen_and_resumed(browser: Browser, running: Run
     browser.shows("Running")
 
 
+def test_events_that_the_time_brings_are_listed(browser: Browser, running: RunningServer) -> None:
+    with channel(running.port) as client:
+        client.queue_declare("brief", arguments={"x-expires": 7_200_000})
+        browser.start("clock")
+        row = browser.until(lambda: browser.row("The unused queue 'brief' in vhost '/' is deleted"))
+        assert row[1] in ("1 h 59 min", "2 h 0 min")
+        browser.click("tbody a", "brief")
+        browser.until(lambda: browser.route == "queues/%2F/brief")
+        client.queue_delete("brief")
+        browser.go("clock")
+        browser.shows("Nothing waits for its time.")
+
+
+def test_an_advance_that_closes_channels_asks_first(browser: Browser, running: RunningServer) -> None:
+    with channel(running.port) as client:
+        client.queue_declare("held", arguments={"x-consumer-timeout": 600_000})
+        client.basic_publish("", "held", b"x")
+        client.basic_get("held")
+        browser.start("clock")
+        browser.until(lambda: browser.row("Channel 1 of"))
+        before = running.ask(lambda server: server.clock.offset())
+        browser.press("+1m")
+        browser.toast("The clock was advanced by 1m")
+        browser.press("+30m")
+        browser.shows("1 channel will be closed. Channel 1 of", "dialog")
+        browser.press("Cancel", "dialog")
+        assert running.ask(lambda server: server.clock.offset()) - before < 120_000
+        browser.press("+30m")
+        browser.press("Advance", "dialog")
+        browser.toast("The clock was advanced by 30m")
+        running.until(lambda server: not next(iter(server.broker.connections)).channels)
+
+
 def test_an_invalid_duration_is_refused_with_the_reason(browser: Browser) -> None:
     browser.start("clock")
     browser.fill("Duration", "soon")

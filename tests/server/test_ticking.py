@@ -12,7 +12,7 @@ import pytest
 from pamqp import commands
 from pamqp.common import FieldTable
 
-from amqp_broker.server.clock import LATEST_MS
+from amqp_broker.broker.scheduling.timers import LATEST_MS
 from amqp_broker.server.server import Server
 from tests.client import PROTOCOL_HEADER, Client
 from tests.running import RunningServer

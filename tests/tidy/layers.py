@@ -113,6 +113,7 @@ LAYERS = {
         {
             "amqp",
             "broker/admin",
+            "broker/clients",
             "broker/queues",
             "session/channel",
         },
@@ -292,6 +293,7 @@ LAYERS = {
             "amqp",
             "settings",
             "settings/sources",
+            "broker/scheduling",
             "broker/lab",
             "broker/observe",
             "broker",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Generic, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from mypy_extensions import mypyc_attr
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from amqp_broker.broker.counting.history import History
     from amqp_broker.broker.lab.fault_rules import Rule
     from amqp_broker.broker.queues.queue import Queue
+    from amqp_broker.broker.scheduling.portions import Steps
     from amqp_broker.broker.vhost import VHost
 
 
@@ -23,6 +24,18 @@ class AwaitsCommit(Protocol):
     def on_committed(self, committed: int) -> bool:
         """Act on the commit of this batch; return whether to wait for a later one."""
         ...
+
+
+class ConsumerTimeout(NamedTuple):
+    """A delivery that a client holds for too long at `at_ms` (ms since the epoch).
+
+    Its consumer is cancelled (from RabbitMQ 4.3 on), or its channel is closed if `consumer_tag` is None.
+    """
+
+    at_ms: int
+    channel: int
+    consumer_tag: str | None
+    queue: Queue
 
 
 C_co = TypeVar("C_co", bound="ClientChannel", covariant=True)
@@ -73,6 +86,11 @@ class ClientConnection(Peer, Generic[C_co]):
 
     def before_advance(self, now: int) -> None:  # most connections have nothing to do
         """Prepare for an advance of the clock, during which `Broker.advancing_to_ms` is set."""
+
+    def next_timeouts(self) -> Steps[list[ConsumerTimeout]]:
+        """Return the consumer timeouts that come first in each channel, if its client settles nothing before."""
+        return []
+        yield
 
     @abstractmethod
     def force_close(self, explanation: str, now: int) -> None:

@@ -154,6 +154,11 @@ class DelayedExchange(Exchange):
         """The number of delayed messages."""
         return len(self._delayed)
 
+    @property
+    def next_due_ms(self) -> int | None:
+        """When the first delayed message is due (ms since the epoch); None without one."""
+        return self._delayed[0][0] if self._delayed else None
+
     def delayed(self) -> Iterator[tuple[int, Message]]:
         """Yield due time (ms since the epoch) and message, as published, for those of now in order."""
         return _in_order(self._delayed.copy())

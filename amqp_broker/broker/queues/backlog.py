@@ -69,6 +69,11 @@ class Backlog:
         """Return whether this ready message may expire. Most queues look only at the one at the head."""
         return self.head_position() == position
 
+    def expiring_next(self) -> Iterator[int]:
+        """Yield the positions of the ready messages that may expire, each of which holds back those behind it."""
+        if self:
+            yield self.head_position()
+
     @abstractmethod
     def pop_head(self) -> tuple[Message, int, bool]:
         """Take the next message; return it, its position, and whether it was delivered before."""

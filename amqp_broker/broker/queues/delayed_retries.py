@@ -96,6 +96,11 @@ class DelayedRetries:
         return [(position, message) for _, position, message in sorted(self._waiting, key=lambda one: one[:2])]
 
     @property
+    def next_ms(self) -> int | None:
+        """When the first message becomes ready (ms since the epoch); None without messages."""
+        return self._waiting[0][0] if self._waiting else None
+
+    @property
     def span_ms(self) -> tuple[int, int] | None:
         """When the first and the last message become ready (ms since the epoch); None without messages."""
         return (self._waiting[0][0], max(one[0] for one in self._waiting)) if self._waiting else None

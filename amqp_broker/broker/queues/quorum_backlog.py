@@ -184,6 +184,16 @@ class QuorumBacklog(Backlog):
             return self._levels[position % LEVELS].head_position() == position
         return self.head_position() == position
 
+    def expiring_next(self) -> Iterator[int]:
+        if not self.expires_by_level:
+            yield from super().expiring_next()
+            return
+        if self._returned:
+            yield self._returned[0][0]
+        for buffer in self._levels:
+            if buffer:
+                yield buffer.head_position()
+
     def pop_head(self) -> tuple[Message, int, bool]:
         if self._returned:
             position, message = self._returned.popleft()

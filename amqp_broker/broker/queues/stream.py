@@ -211,6 +211,12 @@ class StreamQueue(Queue):
                 timer.cancel()
             self._retention_timer = self.vhost.broker.timers.at(deadline_ms, self._on_too_old)
 
+    @property
+    def next_retention_ms(self) -> int | None:
+        """When the oldest messages are too old (ms since the epoch); None if they never are."""
+        head, age_ms = self.log.first_head(), self.settings.age_max_ms
+        return None if head is None or age_ms is None else head.timestamp_ms + age_ms
+
     def _on_too_old(self, now: int) -> None:
         self._retention_timer = None
         self._retain()

@@ -26,6 +26,13 @@ class UnusedExpiry:
         self.expires_ms: int | None = None
         self.last_used_ms = now
 
+    @property
+    def due_ms(self) -> int | None:
+        """When the queue is deleted unless it is used before (ms since the epoch); None if it is not."""
+        if self._timer is None or self.expires_ms is None or self._consumers:
+            return None
+        return self.last_used_ms + self.expires_ms
+
     def use(self, now: int) -> None:
         """Note a use: for example, the queue was read, or its last consumer left."""
         self.last_used_ms = now

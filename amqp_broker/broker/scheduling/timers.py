@@ -8,6 +8,8 @@ from typing import Final
 
 from mypy_extensions import mypyc_attr
 
+# The last moment that clients, logs and dates can represent: the end of the year 9999.
+LATEST_MS: Final = 253_402_300_799_999
 # With fewer timers, cancelled ones are not swept.
 SWEEP_MIN: Final = 1024
 # Timers that run in one turn of the loop.

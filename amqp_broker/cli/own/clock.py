@@ -7,13 +7,14 @@ from typing import Any
 
 import click
 
+from amqp_broker.broker.scheduling.timers import LATEST_MS
+from amqp_broker.cli.own.advice import printable
 from amqp_broker.cli.own.broker_client import ask, of_a_running_broker
-from amqp_broker.server.clock import LATEST_MS
 
 
 @click.group()
 def clock() -> None:
-    """Show, advance or freeze the time of a broker."""
+    """Show, advance or freeze the time of a broker, and what it brings next."""
 
 
 @clock.command()
@@ -29,6 +30,22 @@ def show(node: str, url: str) -> None:
 def advance(duration: str, node: str, url: str) -> None:
     """Advance the time by DURATION (500ms, 30s, 1h30m, 2d); everything due happens now, in order."""
     print_clock(ask(node, url, "POST", "/_broker/clock/advance", body={"duration": duration}))
+
+
+@clock.command()
+@click.option("--limit", type=click.IntRange(1, 200), default=20, show_default=True, help="Events to show.")
+@click.option("--within", metavar="DURATION", help="Events until then, for example 30m or 1h30m.")
+@of_a_running_broker
+def due(limit: int, within: str | None, node: str, url: str) -> None:
+    """Show the events that the time brings next: messages that expire, retries, consumer timeouts."""
+    query = {"limit": limit, **({} if within is None else {"within": within})}
+    coming = ask(node, url, "GET", "/_broker/clock/due", query=query)
+    for event in coming["events"]:
+        in_ms = max(event["at_ms"] - coming["now_ms"], 0)
+        click.echo(f"{moment(event['at_ms'])}  in {duration_of(in_ms):<12} {printable(event['sentence'])}")
+    more = coming["total"] - len(coming["events"])
+    if more or not coming["events"]:
+        click.echo(f"… and {more} more." if more else "Nothing waits for its time.")
 
 
 @clock.command()

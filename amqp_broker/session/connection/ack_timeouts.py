@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 from pamqp import commands
 
 from amqp_broker.amqp.errors import PreconditionFailed
+from amqp_broker.broker.clients.client_connection import ConsumerTimeout
 from amqp_broker.broker.queues.leaving_reasons import TIMED_OUT
 from amqp_broker.broker.queues.quorum import QuorumQueue
 from amqp_broker.session.channel.returning import returning
@@ -69,6 +70,51 @@ class AckTimeouts:
         """Mark all channels: the clock is about to be advanced."""
         for channel in self._session.channels.values():
             self._mark(channel, now)
+
+    def coming(self) -> Steps[list[ConsumerTimeout]]:
+        """Return the first timeouts of each channel, by what they do, if its client settles nothing before."""
+        found: list[ConsumerTimeout] = []
+        for channel in list(self._session.channels.values()):
+            if self._session.broker.profile.times_out_quorum_only:
+                found += yield from self._coming_of_quorum(channel)
+            elif (held := channel.unacked.oldest()) is not None and self._timeout_ms(held[1]):
+                found.append(ConsumerTimeout(self._found_ms(channel, *held), channel.number, None, held[1]))
+            yield
+        return found
+
+    def _found_ms(self, channel: Channel, tag: int, queue: Queue) -> int:
+        """Return when a check finds that a delivery is overdue; during an advance of the clock, it is exact."""
+        marked_at = channel.unacked.marked_at(tag)
+        overdue_ms = (self._session.broker.now if marked_at is None else marked_at) + self._timeout_ms(queue)
+        next_ms = self._timer.deadline_ms
+        return next_ms if overdue_ms <= next_ms else max(overdue_ms, next_ms + TICK_MS)
+
+    def _coming_of_quorum(self, channel: Channel) -> Steps[list[ConsumerTimeout]]:
+        unacked = channel.unacked
+        found: list[ConsumerTimeout] = []
+        seen: set[tuple[Queue, Consumer | None]] = set()
+        rest = iter(list(unacked.deliveries))
+        while portion := list(islice(rest, CHECKED_AT_ONCE)):
+            for tag in portion:
+                delivery = unacked.deliveries.get(tag)
+                # The tags of a queue and a consumer become overdue in their order.
+                if delivery is None or delivery[:2] in seen or not isinstance(delivery[0], QuorumQueue):
+                    continue
+                seen.add(delivery[:2])
+                if (delivery[1] is None or delivery[1].timeout_ms is None) and self._timeout_ms(delivery[0]):
+                    found.append(self._timeout(self._found_ms(channel, tag, delivery[0]), channel, delivery))
+            yield
+        exact = None if unacked.deadlines is None else (yield from unacked.deadlines.first())
+        if exact is not None and (delivery := unacked.deliveries.get(exact[1])) is not None:
+            found.append(self._timeout(exact[0], channel, delivery))
+        found.sort(key=_time, reverse=True)
+        # The first for each consumer, and for the channel.
+        return list({timeout.consumer_tag: timeout for timeout in found}.values())
+
+    def _timeout(self, at_ms: int, channel: Channel, delivery: Delivery) -> ConsumerTimeout:
+        consumer = delivery[1]
+        tag = None if consumer is None or self._closes(channel, consumer) else consumer.tag
+        return ConsumerTimeout(at_ms, channel.number, tag, delivery[0])
 
     def _overdue_ms(self) -> Iterator[int]:
         """Yield the times at which marked deliveries become overdue."""
@@ -153,7 +199,7 @@ class AckTimeouts:
             if delivery is None:
                 continue
             consumer = delivery[1]
-            if consumer is None or channel.consumers.get(consumer.tag) is not consumer or not self._can_cancel:
+            if consumer is None or self._closes(channel, consumer):
                 for other in channel.consumers.values():
                     other.queue.rotation.suspend(other)
                 deliveries = channel.unacked.deliveries
@@ -168,9 +214,10 @@ class AckTimeouts:
         for of_channel, its_tags in timed_out.items():
             yield from self._cancelling(channel, of_channel, its_tags)
 
-    @property
-    def _can_cancel(self) -> bool:
-        return self._session.has_capability("consumer_cancel_notify")
+    def _closes(self, channel: Channel, consumer: Consumer) -> bool:
+        """Return whether the channel is closed, since the consumer cannot be cancelled."""
+        is_there = channel.consumers.get(consumer.tag) is consumer
+        return not is_there or not self._session.has_capability("consumer_cancel_notify")
 
     def _cancelling(self, channel: Channel, consumer: Consumer, tags: list[int]) -> Steps[None]:
         broker, queue = self._session.broker, consumer.queue
@@ -198,3 +245,7 @@ class AckTimeouts:
         yield from returning(broker, [(consumer, deliveries)], give_back, serve)
         if self._session.channels.get(channel.number) is channel:
             self._session.send(channel.number, commands.Basic.Cancel(consumer.tag, True))
+
+
+def _time(timeout: ConsumerTimeout) -> int:
+    return timeout.at_ms

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from pamqp import commands
 
+from amqp_broker.broker.scheduling.timers import LATEST_MS
 from amqp_broker.cli.own.clock import duration_of, moment
-from amqp_broker.server.clock import LATEST_MS
 from tests.cli.program import Serving, run, serving
 
 
@@ -35,6 +37,37 @@ def test_time_is_shown_advanced_frozen_and_resumed(broker: Serving) -> None:
         assert "offset:  +29m5" in told
         code, told, _ = clock(broker, "resume")
         assert (code, "(frozen)" in told) == (0, False)
+
+
+def test_events_that_the_time_brings_are_shown_with_the_time_until_then(broker: Serving) -> None:
+    with broker.client() as client:
+        client.open()
+        client.declare("late", arguments={"x-expires": 3_600_000})
+        code, shown, _ = clock(broker, "due", "--limit", "1")
+        assert code == 0
+        assert re.fullmatch(
+            r"2\d{3}-.* in (59m5\d\.?\d*s|1h) +The unused queue 'late' in vhost '/' is deleted, with 0 messages\.\n",
+            shown,
+        )
+        client.send(commands.Queue.Delete(queue="late"))
+        client.expect(commands.Queue.DeleteOk)
+    assert clock(broker, "due") == (0, "Nothing waits for its time.\n", "")
+
+
+def test_events_are_shown_up_to_a_number_and_within_a_duration(broker: Serving) -> None:
+    with broker.client() as client:
+        client.open()
+        for minutes in (10, 20, 90):
+            client.declare(f"expires{minutes}", arguments={"x-expires": minutes * 60_000})
+        code, shown, _ = clock(broker, "due", "--limit", "1", "--within", "1h")
+        assert code == 0
+        assert re.fullmatch(r".*'expires10' in vhost '/' is deleted.*\n… and 1 more\.\n", shown)
+        code, shown, problem = clock(broker, "due", "--within", "soon")
+        assert (code, shown) == (65, "")
+        assert "'soon' is not a duration" in problem
+        for minutes in (10, 20, 90):
+            client.send(commands.Queue.Delete(queue=f"expires{minutes}"))
+            client.expect(commands.Queue.DeleteOk)
 
 
 def test_an_invalid_duration_is_refused_with_a_reason(broker: Serving) -> None:

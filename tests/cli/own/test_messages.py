@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from amqp_broker.broker.scheduling.timers import LATEST_MS
 from amqp_broker.cli.own.messages import line_of
-from amqp_broker.server.clock import LATEST_MS
 from tests.cli.program import MODULE, Serving, environment, run, serving
 
 
