@@ -176,6 +176,11 @@ class Peer:
         """Return whether the broker closes the socket after its last frame."""
         return self.session.state is ENDED
 
+    def is_waiting(self) -> bool:
+        """Return whether there is something to read."""
+        self._received += b"".join(self.session.outbox.take())
+        return bool(self._received)
+
     def next(self) -> tuple[Any, int]:
         """The next frame and its channel; AssertionError if there is none."""
         self._received += b"".join(self.session.outbox.take())

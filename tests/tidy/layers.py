@@ -112,6 +112,7 @@ LAYERS = {
     "session/connection": Layer(
         {
             "amqp",
+            "broker/scheduling",
             "broker/admin",
             "broker/clients",
             "broker/queues",

@@ -66,15 +66,9 @@ class DeliveryDeadlines:
         heapq.heappush(self._heap, (deadline_ms, tag))
         self._wake()
 
-    def first(self) -> Steps[tuple[int, int] | None]:
-        """Return the first deadline of an unacked delivery (ms since the epoch) and its tag; None without one."""
-        found: tuple[int, int] | None = None
-        for number, one in enumerate(self._heap.copy(), 1):
-            if one[1] in self._unacked and (found is None or one < found):
-                found = one
-            if number % CHECKED_AT_ONCE == 0:
-                yield
-        return found
+    def items(self) -> list[tuple[int, int]]:
+        """Return deadline (ms since the epoch) and tag of each delivery, also of settled ones, in no order."""
+        return self._heap.copy()
 
     def _wake(self) -> None:
         timer, heap = self._timer, self._heap

@@ -11,7 +11,7 @@ count as made at its end, since their client had no time to settle them.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
@@ -21,13 +21,13 @@ from amqp_broker.amqp.errors import PreconditionFailed
 from amqp_broker.broker.clients.client_connection import ConsumerTimeout
 from amqp_broker.broker.queues.leaving_reasons import TIMED_OUT
 from amqp_broker.broker.queues.quorum import QuorumQueue
+from amqp_broker.broker.scheduling.portions import Steps, finished
 from amqp_broker.session.channel.returning import returning
 
 if TYPE_CHECKING:
     from amqp_broker.broker.clients.client_channel import Delivery
     from amqp_broker.broker.queues.consumer import Consumer
     from amqp_broker.broker.queues.queue import Queue
-    from amqp_broker.broker.scheduling.portions import Steps
     from amqp_broker.session.channel.channel import Channel
     from amqp_broker.session.session import Session
 
@@ -60,11 +60,18 @@ class AckTimeouts:
             self._mark(channel, now)
         if session.broker.profile.times_out_quorum_only:
             session.broker.do_in_portions(self._checking_quorum(channels, now))
-        end_ms = session.broker.advancing_to_ms
-        if end_ms is not None and end_ms > self._timer.deadline_ms and self._timer.callback is not None:
-            self._timer.cancel()
-            next_ms = max(now + TICK_MS, min([end_ms, *self._overdue_ms()]))
-            self._timer = session.broker.timers.at(next_ms, self._check)
+        if session.broker.advancing_to_ms is not None and self._timer.callback is not None:
+            self._check_again_by(session.broker.advancing_to_ms, now)
+
+    def _check_again_by(self, end_ms: int, now: int) -> None:
+        """Check again as soon as a delivery is overdue during an advance to `end_ms`, and at its end."""
+        next_ms = max(end_ms, self._timer.deadline_ms)
+        for channel in self._session.channels.values():
+            for overdue_ms, _, _ in finished(self._overdue(channel, now)):
+                if overdue_ms <= end_ms:
+                    next_ms = min(next_ms, overdue_ms)
+        self._timer.cancel()
+        self._timer = self._session.broker.timers.at(next_ms, self._check)
 
     def mark(self, now: int) -> None:
         """Mark all channels: the clock is about to be advanced."""
@@ -75,55 +82,77 @@ class AckTimeouts:
         """Return the first timeouts of each channel, by what they do, if its client settles nothing before."""
         found: list[ConsumerTimeout] = []
         for channel in list(self._session.channels.values()):
-            if self._session.broker.profile.times_out_quorum_only:
-                found += yield from self._coming_of_quorum(channel)
-            elif (held := channel.unacked.oldest()) is not None and self._timeout_ms(held[1]):
-                found.append(ConsumerTimeout(self._found_ms(channel, *held), channel.number, None, held[1]))
+            timeouts = yield from self._coming_in(channel)
+            # The first for each consumer, and for the channel: nothing is cancelled when that is closed.
+            first: dict[str | None, ConsumerTimeout] = {}
+            for timeout in sorted(timeouts, key=_order):
+                if None not in first:
+                    first.setdefault(timeout.consumer_tag, timeout)
+            found += first.values()
             yield
         return found
 
-    def _found_ms(self, channel: Channel, tag: int, queue: Queue) -> int:
-        """Return when a check finds that a delivery is overdue; during an advance of the clock, it is exact."""
-        marked_at = channel.unacked.marked_at(tag)
-        overdue_ms = (self._session.broker.now if marked_at is None else marked_at) + self._timeout_ms(queue)
-        next_ms = self._timer.deadline_ms
-        return next_ms if overdue_ms <= next_ms else max(overdue_ms, next_ms + TICK_MS)
-
-    def _coming_of_quorum(self, channel: Channel) -> Steps[list[ConsumerTimeout]]:
-        unacked = channel.unacked
+    def _coming_in(self, channel: Channel) -> Steps[list[ConsumerTimeout]]:
+        unacked, next_ms = channel.unacked, self._timer.deadline_ms
         found: list[ConsumerTimeout] = []
+        for overdue_ms, tag, queue in (yield from self._overdue(channel, 0)):
+            delivery = unacked.deliveries.get(tag)
+            closes = delivery is None or not self._session.broker.profile.times_out_quorum_only
+            consumer_tag = None if closes or delivery is None else self._cancelled(channel, delivery)
+            found.append(ConsumerTimeout(max(overdue_ms, next_ms), channel.number, consumer_tag, queue))
+        seen: set[tuple[Queue, Consumer | None]] = set()
+        for number, (deadline_ms, tag) in enumerate(
+            [] if unacked.deadlines is None else sorted(unacked.deadlines.items())
+        ):
+            delivery = unacked.deliveries.get(tag)
+            if delivery is not None and delivery[:2] not in seen:
+                seen.add(delivery[:2])
+                found.append(
+                    ConsumerTimeout(deadline_ms, channel.number, self._cancelled(channel, delivery), delivery[0])
+                )
+            if number % CHECKED_AT_ONCE == 0:
+                yield
+        return found
+
+    def _cancelled(self, channel: Channel, delivery: Delivery) -> str | None:
+        """Return the tag of the consumer that is cancelled because of a delivery; None if the channel is closed."""
+        consumer = delivery[1]
+        return None if consumer is None or self._closes(channel, consumer) else consumer.tag
+
+    def _overdue(self, channel: Channel, after_ms: int) -> Steps[list[tuple[int, int, Queue]]]:
+        """Return when deliveries become overdue for the checks, with tag and queue; only times after `after_ms`.
+
+        They are the oldest delivery of the channel, or from 4.3 on the oldest of each quorum queue and consumer.
+        """
+        unacked = channel.unacked
+        found: list[tuple[int, int, Queue]] = []
+        if not self._session.broker.profile.times_out_quorum_only:
+            held = unacked.oldest()
+            if held is not None and self._timeout_ms(held[1]):
+                found.append((self._overdue_ms(channel, *held), *held))
+            return [one for one in found if one[0] > after_ms]
         seen: set[tuple[Queue, Consumer | None]] = set()
         rest = iter(list(unacked.deliveries))
         while portion := list(islice(rest, CHECKED_AT_ONCE)):
             for tag in portion:
                 delivery = unacked.deliveries.get(tag)
-                # The tags of a queue and a consumer become overdue in their order.
-                if delivery is None or delivery[:2] in seen or not isinstance(delivery[0], QuorumQueue):
+                if delivery is None or delivery[:2] in seen or not self._is_checked(delivery):
                     continue
-                seen.add(delivery[:2])
-                if (delivery[1] is None or delivery[1].timeout_ms is None) and self._timeout_ms(delivery[0]):
-                    found.append(self._timeout(self._found_ms(channel, tag, delivery[0]), channel, delivery))
+                overdue_ms = self._overdue_ms(channel, tag, delivery[0])
+                if overdue_ms > after_ms:
+                    seen.add(delivery[:2])
+                    found.append((overdue_ms, tag, delivery[0]))
             yield
-        exact = None if unacked.deadlines is None else (yield from unacked.deadlines.first())
-        if exact is not None and (delivery := unacked.deliveries.get(exact[1])) is not None:
-            found.append(self._timeout(exact[0], channel, delivery))
-        found.sort(key=_time, reverse=True)
-        # The first for each consumer, and for the channel.
-        return list({timeout.consumer_tag: timeout for timeout in found}.values())
+        return found
 
-    def _timeout(self, at_ms: int, channel: Channel, delivery: Delivery) -> ConsumerTimeout:
-        consumer = delivery[1]
-        tag = None if consumer is None or self._closes(channel, consumer) else consumer.tag
-        return ConsumerTimeout(at_ms, channel.number, tag, delivery[0])
+    def _overdue_ms(self, channel: Channel, tag: int, queue: Queue) -> int:
+        marked_at = channel.unacked.marked_at(tag)
+        return (self._session.broker.now if marked_at is None else marked_at) + self._timeout_ms(queue)
 
-    def _overdue_ms(self) -> Iterator[int]:
-        """Yield the times at which marked deliveries become overdue."""
-        for channel in self._session.channels.values():
-            for tag, queue in channel.unacked.held():
-                timeout_ms = self._timeout_ms(queue)
-                marked_at = channel.unacked.marked_at(tag)
-                if timeout_ms and marked_at is not None:
-                    yield marked_at + timeout_ms
+    def _is_checked(self, delivery: Delivery) -> bool:
+        """Return whether the checks from 4.3 on look at a delivery: a timeout of the consumer's own is exact."""
+        has_own = delivery[1] is not None and delivery[1].timeout_ms is not None
+        return isinstance(delivery[0], QuorumQueue) and not has_own and self._timeout_ms(delivery[0]) > 0
 
     def _mark(self, channel: Channel, now: int) -> None:
         uncommitted = () if channel.transaction is None else channel.transaction.tags()
@@ -247,5 +276,6 @@ class AckTimeouts:
             self._session.send(channel.number, commands.Basic.Cancel(consumer.tag, True))
 
 
-def _time(timeout: ConsumerTimeout) -> int:
-    return timeout.at_ms
+def _order(timeout: ConsumerTimeout) -> tuple[int, bool]:
+    """Return the key of timeouts by their order: at the same time, a channel is closed first."""
+    return timeout.at_ms, timeout.consumer_tag is not None
