@@ -30,7 +30,7 @@ OF_THIRD = $(if $(THIRD),--third $(THIRD))
 COMPILED := .cache/compiled
 PYTEST = $(PY) -m pytest --numprocesses $(WORKERS) --dist loadscope $(if $(SEED),--shuffle $(SEED))
 
-.PHONY: help install run test-core compiled test-compiled test verify system tools clients check coverage record bench compat fuzz mutants torture soak release clean
+.PHONY: help install run test-core compiled test-compiled test test-rest verify properties matrix system tools clients check coverage record bench compat fuzz mutants torture soak release clean
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -80,14 +80,26 @@ test-compiled: $(COMPILED)/.built ## Run the tests of the core, the simulation, 
 	$(WITH_COMPILED) $(CORE) tests/simulation tests/server $(ARGS)
 	$(WITH_COMPILED) tests/management $(OF_THIRD) $(ARGS)
 
-test: tools ## Run the tests that need neither root nor RabbitMQ (WORKERS=0: one process; SEED=1: random order; REST=1: without the core)
-	HYPOTHESIS_PROFILE=quick $(PYTEST) -m "not verify" -rs --ignore=tests/tidy $(if $(REST),$(CORE:%=--ignore=%)) $(ARGS)
+test: tools ## Run the tests that need neither root nor RabbitMQ (WORKERS=0: one process; SEED=1: random order)
+	HYPOTHESIS_PROFILE=quick $(PYTEST) -m "not verify" -rs --ignore=tests/tidy $(ARGS)
+
+# In CI, other steps run the core and a third of the properties.
+test-rest: tools ## Run the tests that neither make test-core nor make verify runs (THIRD=0: a third of the long ones)
+	HYPOTHESIS_PROFILE=quick $(PYTEST) -m "not verify" -rs $(CORE:%=--ignore=%) --ignore=tests/tidy \
+		--ignore=tests/properties $(if $(THIRD),--long-third $(THIRD)) $(ARGS)
 
 verify: system tools $(VENV)/.verify ## Run all other tests: RabbitMQ itself, browser, every client, all of Spark, kill -9, soak (THIRD=0: a third of them)
 	$(PYTEST) -m verify -rs $(OF_THIRD) $(ARGS)
-	$(PYTEST) tests/properties $(OF_THIRD)
-	$(PY) -m compat.matrix $(OF_THIRD)
+	@$(MAKE) --jobs 2 --output-sync=target properties matrix
 	@$(PY) -m compat.oracles >/dev/null
+
+# One is a sum of waits for clients, the other is busy.
+properties: WORKERS = 2
+properties: tools
+	$(PYTEST) tests/properties $(OF_THIRD)
+
+matrix: system tools
+	$(PY) -m compat.matrix $(OF_THIRD)
 
 tools: $(VENV)/.dev
 	@.ci/tools python
@@ -102,9 +114,9 @@ system: | $(VENV)/bin/python
 	@$(PY) -m compat.oracles || [ -z "$$CI" ] || exit 69
 
 coverage: WORKERS = 2
-coverage: $(VENV)/.dev ## Run the tests of the core, measure their branch coverage, and fail if it has fallen
+coverage: $(VENV)/.dev ## Run the tests of the core but further cases of long ones, and fail if their branch coverage has fallen
 	@$(PY) -m coverage erase
-	@COVERAGE_PROCESS_START=pyproject.toml HYPOTHESIS_PROFILE=quick $(PYTEST) -m "not verify" $(CORE)
+	@COVERAGE_PROCESS_START=pyproject.toml HYPOTHESIS_PROFILE=quick $(PYTEST) -m "not verify and not uncovered" $(CORE)
 	@$(PY) -m coverage combine --quiet
 	@for name in broker session store; do printf '%-8s %s %%\n' $$name \
 		$$($(PY) -m coverage report --format=total --fail-under=0 --include="amqp_broker/$$name/*"); done

@@ -9,7 +9,6 @@ from __future__ import annotations
 import gc
 import os
 import random
-import sys
 from collections.abc import Generator
 from itertools import count
 from pathlib import Path
@@ -63,7 +62,7 @@ VERIFY = (
     "tests/torture/test_full_disk.py",
     "tests/torture/test_torture.py",
 )
-# Files whose tests use thousands of messages for each type of queue, or have hundreds of cases. Coverage is measured in
+# Files whose tests use thousands of messages for each type of queue, or have hundreds of cases. `make coverage` runs
 # the first case of each test: the others would take half of the time.
 MANY_MESSAGES = (
     "tests/broker/lab/test_fault_injector_places.py",
@@ -78,13 +77,13 @@ MANY_MESSAGES = (
 # Files with tests that take long. A third of `make verify`, as in CI, runs a ninth of these tests, each on one of nine
 # days.
 NINTH = (
-    "compat/applications/test_applications.py::test_an_application_works_here_as_at_rabbitmq[camel]",
-    "compat/applications/test_applications.py::test_an_application_works_here_as_at_rabbitmq[flink]",
-    "compat/applications/test_applications.py::test_an_application_works_here_as_at_rabbitmq[spring-cloud-stream]",
+    "compat/applications/test_applications.py",
     "compat/differential/test_conformance.py",
+    "compat/duel/test_duel.py",
     "compat/fixtures/",
     "compat/oracle/test_profiles.py",
     "compat/oracles/",
+    "compat/shovel/",
     "tests/docs/test_examples.py",
     "tests/docs/test_pages.py",
     "tests/fuzzing/test_guided.py",
@@ -92,11 +91,19 @@ NINTH = (
     "tests/package/",
     "tests/page/test_accessibility.py",
     "tests/page/test_scripts.py",
-    "tests/pyspark_amqp/test_reconnecting.py",
+    "tests/pipeline/",
+    "tests/pyspark_amqp/",
     "tests/simulation/test_planted_bugs.py",
     "tests/soak/",
     "tests/store/test_checkpoint.py",
+    "tests/store/test_salvage.py",
     "tests/torture/test_power_cuts.py",
+)
+# Files of `make test` of which CI runs a third of the tests.
+THIRD_OF_TEST = (
+    "compat/oracle/test_profiles.py",
+    "tests/docs/test_pages.py",
+    "tests/growth/",
 )
 # Tests that a third of `make verify`, as in CI, leaves out, since each takes minutes of both processors: AiiDA, and an
 # image, Kubernetes and the suites of Go, which are built from their sources.
@@ -107,6 +114,8 @@ WHOLE_ONLY = (
     "tests/container/test_dockerfile.py",
     "tests/pyspark_amqp/test_shipping_kubernetes.py",
 )
+# Of these tests, each third runs every other one.
+HALF = "compat/duel/test_random_programs.py"
 # A folder that a third does not even collect: Ansible plays for minutes.
 WHOLE_ONLY_FOLDER = "compat/ansible"
 # The one test of Spark that `make test` has.
@@ -140,6 +149,7 @@ LONG = (
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--shuffle", type=int, metavar="SEED", help="run files, and tests in each, in this random order")
+    parser.addoption("--long-third", type=int, choices=range(3), help="run a third of the long tests, and all others")
     parser.addoption("--third", type=int, choices=range(3), help="run a third of the tests: one of each three, in turn")
 
 
@@ -154,9 +164,17 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     path = collection_path.relative_to(config.rootpath).as_posix()
     if config.getoption("third") is not None and path == WHOLE_ONLY_FOLDER:
         return True
-    if config.getoption("markexpr") != "not verify":
-        return None
-    return True if f"{path}/" in VERIFY or path in VERIFY else None
+    if config.getoption("markexpr") == "not verify":
+        return True if f"{path}/" in VERIFY or path in VERIFY else None
+    if config.getoption("markexpr") == "verify" and collection_path.name.startswith("test_"):
+        return None if may_verify(path, collection_path.read_text("utf-8")) else True
+    return None
+
+
+def may_verify(path: str, source: str) -> bool:
+    """Return whether a file may have a test with the mark `verify`: its own, that of a list, or because of Spark."""
+    is_named = path.startswith(VERIFY) or any(prefix.startswith(f"{path}::") for prefix in VERIFY)
+    return is_named or "verify" in source or "spark" in source
 
 
 @pytest.hookimpl(wrapper=True)
@@ -169,21 +187,6 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.collect()
         gc.freeze()
         gc.enable()
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
-    """Measure no coverage in a test with the mark `uncovered`."""
-    # Without `make coverage`, it is not imported.
-    module = sys.modules.get("coverage")
-    measuring = module and module.Coverage.current()
-    if measuring is None or item.get_closest_marker("uncovered") is None:
-        return (yield)
-    measuring.stop()
-    try:
-        return (yield)
-    finally:
-        measuring.start()
 
 
 def shuffle(items: list[pytest.Item], seed: int) -> None:
@@ -210,8 +213,7 @@ def third_of(number: int) -> int:
 
 def is_in_third(item: pytest.Item, number: int, third: int) -> bool:
     marked = item.get_closest_marker("turn")
-    is_its_turn = marked is None or marked.args == (turn_of_today(),)
-    return third_of(number) == third and is_its_turn and not item.nodeid.startswith(WHOLE_ONLY)
+    return third_of(number) == third and (marked is None or marked.args == (turn_of_today(),))
 
 
 def is_in_ninth(number: int, third: int) -> bool:
@@ -221,12 +223,26 @@ def is_in_ninth(number: int, third: int) -> bool:
 
 def of_third(items: list[pytest.Item], third: int) -> list[pytest.Item]:
     """Return the tests that a third of today runs."""
+    long, halved = count(), count()
+    chosen: list[pytest.Item] = []
+    for number, item in enumerate(items):
+        if item.nodeid.startswith(WHOLE_ONLY):
+            is_chosen = False
+        elif item.nodeid.startswith(HALF):
+            is_chosen = next(halved) % 2 == third % 2
+        elif item.nodeid.startswith(NINTH) and item.get_closest_marker("turn") is None:
+            is_chosen = is_in_ninth(next(long), third)
+        else:
+            is_chosen = is_in_third(item, number, third)
+        if is_chosen:
+            chosen.append(item)
+    return chosen
+
+
+def of_long_third(items: list[pytest.Item], third: int) -> list[pytest.Item]:
+    """Return a third of the long tests of `make test`, and all others."""
     numbers = count()
-    return [
-        item
-        for number, item in enumerate(items)
-        if (is_in_ninth(next(numbers), third) if item.nodeid.startswith(NINTH) else is_in_third(item, number, third))
-    ]
+    return [item for item in items if not item.nodeid.startswith(THIRD_OF_TEST) or next(numbers) % 3 == third]
 
 
 @pytest.fixture(scope="session")
@@ -240,9 +256,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     mark(items)
     # Other plugins leave out what the marks and names exclude.
     result = yield
-    third = config.getoption("third")
-    if third is not None:
-        chosen = of_third(items, third)
+    third, long_third = config.getoption("third"), config.getoption("long_third")
+    if third is not None or long_third is not None:
+        chosen = of_long_third(items, long_third) if third is None else of_third(items, third)
         selected = set(chosen)
         config.hook.pytest_deselected(items=[item for item in items if item not in selected])
         items[:] = chosen
@@ -255,7 +271,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def mark(items: list[pytest.Item]) -> None:
-    """Give tests their marks: of `make verify`, limits of time, and those without coverage."""
+    """Give tests their marks: of `make verify`, limits of time, and those that `make coverage` leaves out."""
     covered = set[str]()
     for item in items:
         name = item.nodeid.partition("[")[0]

@@ -82,6 +82,16 @@ class Lab:
             self.broker.end_turn()
         self.now = end
 
+    def advance_clock(self, duration_ms: int) -> None:
+        """Advance the broker's clock, as the server does for a tester."""
+        broker = self.broker
+        for connection in broker.connections:
+            connection.before_advance(self.now)
+        broker.advancing_to_ms = self.now + duration_ms
+        self.advance(duration_ms)
+        broker.now = self.now
+        broker.advancing_to_ms = None
+
     def drain(self) -> None:
         """Hand out all portions of all backlogs, as the server does between flushes."""
         while self.broker.drain_on():

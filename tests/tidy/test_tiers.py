@@ -21,9 +21,10 @@ CONFTEST: dict[str, Any] = runpy.run_path(str(ROOT / "conftest.py"))
 PREFIXES = sorted(
     {
         CONFTEST["SMOKE"],
+        CONFTEST["HALF"],
         *(
             prefix
-            for name in ("VERIFY", "SPARK", "APART", "LONG", "MANY_MESSAGES", "NINTH", "WHOLE_ONLY")
+            for name in ("VERIFY", "SPARK", "APART", "LONG", "MANY_MESSAGES", "NINTH", "THIRD_OF_TEST", "WHOLE_ONLY")
             for prefix in CONFTEST[name]
         ),
     }
@@ -102,6 +103,26 @@ def test_long_tests_are_numbered_among_themselves() -> None:
     chosen = [CONFTEST["of_third"](items, third) for third in range(3)]
     assert [sum(item.nodeid == long for item in items) for items in chosen] == [2, 2, 2]
     assert sum(item.nodeid != long for items in chosen for item in items) == 18
+
+
+def test_each_third_has_every_other_test_of_the_random_programs() -> None:
+    items = [Named(f"{CONFTEST['HALF']}::{number}") for number in range(2)]
+    assert [CONFTEST["of_third"](items, third) for third in range(3)] == [items[:1], items[1:], items[:1]]
+
+
+def test_a_third_of_the_long_tests_of_make_test_runs_with_all_others() -> None:
+    long = CONFTEST["THIRD_OF_TEST"][0]
+    items = [Named(long if number % 2 else "tests/other.py") for number in range(36)]
+    chosen = [CONFTEST["of_long_third"](items, third) for third in range(3)]
+    assert [sum(item.nodeid == long for item in items) for items in chosen] == [6, 6, 6]
+    assert [sum(item.nodeid != long for item in items) for items in chosen] == [18, 18, 18]
+
+
+def test_the_mark_of_make_verify_is_in_the_files_of_its_tests() -> None:
+    """Files without the word are not imported for `make verify`; those of tests/pyspark_amqp have the word Spark."""
+    files = [path for folder in ("tests", "compat") for path in (ROOT / folder).rglob("*.py")]
+    marking = {path.relative_to(ROOT).as_posix() for path in files if "mark.verify" in path.read_text("utf-8")}
+    assert {path for path in marking if not Path(path).name.startswith("test_")} == {"tests/pyspark_amqp/conftest.py"}
 
 
 def test_a_named_test_exists() -> None:

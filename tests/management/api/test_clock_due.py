@@ -35,26 +35,15 @@ def due(desk: Desk, **query: str) -> list[tuple[int, str, str]]:
     return [(event["at_ms"] - coming["now_ms"], event["kind"], event["sentence"]) for event in coming["events"]]
 
 
-def advance(desk: Desk, duration_ms: int) -> None:
-    """Advance the clock as the server does."""
-    broker = desk.broker
-    for connection in broker.vhosts["/"].connections:
-        connection.before_advance(broker.now)
-    broker.advancing_to_ms = desk.lab.now + duration_ms
-    desk.lab.advance(duration_ms)
-    broker.now = broker.advancing_to_ms
-    broker.advancing_to_ms = None
-
-
 def happens(desk: Desk, kind: str, has_happened: Callable[[], bool]) -> None:
     """Check that the only event is of this kind, and happens neither before its time nor later."""
     [(in_ms, listed, _)] = due(desk)
     assert listed == kind
-    advance(desk, in_ms - 1)
+    desk.lab.advance_clock(in_ms - 1)
     assert not has_happened()
     [(rest_ms, _, _)] = due(desk)
     assert rest_ms == 1
-    advance(desk, 1)
+    desk.lab.advance_clock(1)
     assert has_happened()
 
 
@@ -151,7 +140,7 @@ def fill_stream(desk: Desk, peer: Peer, age_max: str) -> None:
     for _ in range(3):
         for _ in range(300):
             peer.publish("q", bytes(5000))
-        advance(desk, 1000)
+        desk.lab.advance_clock(1000)
 
 
 # Consumer timeouts
@@ -168,7 +157,7 @@ def test_a_channel_that_holds_a_message_too_long_is_listed(desk: Desk, peer: Pee
     assert (in_ms, kind) == (10 * MINUTE_MS, "channel_closed")
     assert sentence.startswith("Channel 1 of ")
     assert sentence.endswith(" is closed: a message of queue 'q' in vhost '/' is not settled in time.")
-    advance(desk, in_ms)
+    desk.lab.advance_clock(in_ms)
     assert peer.expect_channel_close(406)
     assert due(desk) == []
 
@@ -181,10 +170,10 @@ def test_a_check_each_minute_finds_a_message_that_is_held_too_long(timeout_ms: i
         peer = desk.lab.connect()
         peer.declare("q", arguments={"x-consumer-timeout": timeout_ms})
         peer.publish("q", b"1")
-        advance(desk, before_ms)
+        desk.lab.advance_clock(before_ms)
         peer.get("q", no_ack=False)
         [(in_ms, _, _)] = due(desk)
-        advance(desk, in_ms - short_ms)
+        desk.lab.advance_clock(in_ms - short_ms)
         assert desk.lab.vhost.queues["q"].ready_count == 1 - short_ms
 
 
@@ -202,7 +191,7 @@ def test_from_4_3_on_only_the_messages_of_quorum_queues_are_held_too_long() -> N
     assert (in_ms, kind) == (30 * MINUTE_MS, "consumer_cancelled")
     assert sentence.startswith("Consumer 'c' of channel 1 of ")
     assert sentence.endswith(" is cancelled: a message of queue 'quorum' in vhost '/' is not settled in time.")
-    advance(desk, in_ms)
+    desk.lab.advance_clock(in_ms)
     assert desk.lab.vhost.queues["quorum"].ready_count == 1
     assert due(desk) == []
 
