@@ -53,7 +53,13 @@ def folder_option(command: Callable[..., None]) -> Callable[..., None]:
             raise click.UsageError("give the folder once, as DIR or with --data-dir")
         if "" in (folder, data_dir):
             raise click.UsageError("the name of the folder is empty; give that of a store")
-        command(data_dir=data_dir if folder is None else folder, **options)
+        try:
+            command(data_dir=data_dir if folder is None else folder, **options)
+        except StoreError as error:
+            if folder is None:
+                raise
+            # The remedy names the option, as `serve` has it.
+            raise type(error)(str(error).replace(" with --data-dir", "")) from error
 
     help_ = "Folder of the store, as for `serve`."
     return click.argument("folder", metavar="[DIR]", required=False)(

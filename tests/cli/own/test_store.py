@@ -207,6 +207,11 @@ def test_a_missing_store_is_an_error(tmp_path: Path, command: str) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_folder_that_is_given_as_an_argument_is_not_called_an_option(tmp_path: Path) -> None:
+    reason = f"there is no store in '{tmp_path / 'none'}'; name the folder of one"
+    assert_refused(run("store", "info", str(tmp_path / "none")), os.EX_NOINPUT, reason)
+
+
 def test_a_backup_to_a_folder_that_is_not_empty_is_refused(folder: Path) -> None:
     before = digest(folder)[str(folder / DATA_FILE)]
     assert_refused(
