@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import time
 from contextlib import closing
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -12,6 +13,8 @@ import click
 
 from amqp_broker.cli.own.broker_client import lines, of_a_running_broker
 from amqp_broker.cli.own.command_error import CommandError
+from amqp_broker.cli.shared.progress_bar import lasted, showing_progress
+from amqp_broker.cli.shared.standard_streams import leave_interrupted_line
 from amqp_broker.exit_codes import EX_CANTCREAT, EX_DATAERR
 
 
@@ -26,6 +29,7 @@ def capture(file: Path, vhost: str, count: int | None, node: str, url: str, **qu
     """Write published messages and their timing to FILE until Ctrl-C or SIGTERM."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     captured = skipped = 0
+    began = time.monotonic()
     target = f"/_broker/capture/{quote(vhost, safe='')}"
     try:
         with closing(lines(node, url, target, query)) as coming:
@@ -33,7 +37,7 @@ def capture(file: Path, vhost: str, count: int | None, node: str, url: str, **qu
             header = next(coming, None)
             if header is None:
                 raise CommandError("the broker ended before the capture began", EX_DATAERR)
-            with new_file(file) as output:
+            with new_file(file) as output, showing_progress("Capturing", count or 0) as progress:
                 output.write(header)
                 output.flush()
                 click.echo(f"capturing vhost '{vhost}' to {file}; Ctrl-C ends it", err=True)
@@ -44,11 +48,13 @@ def capture(file: Path, vhost: str, count: int | None, node: str, url: str, **qu
                         skipped += 1
                         continue
                     captured += 1
+                    progress.step()
                     if captured == count:
                         break
     except KeyboardInterrupt:
-        pass  # the usual way to end a capture
-    click.echo(f"{captured} messages captured", err=True)
+        # The usual way to end a capture.
+        leave_interrupted_line()
+    click.echo(f"{captured} {'message' if captured == 1 else 'messages'} captured in {lasted(began)}", err=True)
     if skipped:
         raise CommandError("some messages are missing: they came faster than they could be written", EX_DATAERR)
 

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from typing import NoReturn
 
-from amqp_broker.cli.shared.standard_streams import finish_output, not_text, output_lost
+from amqp_broker.cli.shared.standard_streams import finish_output, leave_interrupted_line, not_text, output_lost
 from amqp_broker.exit_codes import EX_CONFIG, EX_USAGE
 
 
@@ -19,6 +19,7 @@ def run_and_exit(command: Callable[[], object]) -> NoReturn:
     try:
         command()
     except KeyboardInterrupt:
+        leave_interrupted_line()
         sys.exit(130)
     except BrokenPipeError:
         pass  # the reader of the output has gone

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -17,7 +18,7 @@ from amqp_broker.broker.broker import Broker
 from amqp_broker.cli.own.broker_client import address_of, answer_of
 from amqp_broker.cli.own.command_error import CommandError
 from amqp_broker.cli.own.store import folder_of
-from amqp_broker.cli.shared.progress_bar import showing_progress
+from amqp_broker.cli.shared.progress_bar import lasted, showing_progress
 from amqp_broker.cli.shared.standard_streams import read_input
 from amqp_broker.exit_codes import EX_CANTCREAT, EX_DATAERR, EX_NOINPUT, EX_NOPERM, EX_UNAVAILABLE
 from amqp_broker.management.documents.definition import DefinitionsError
@@ -81,11 +82,12 @@ def export(file: str, vhost: str | None, data_dir: str | None, url: str) -> None
 @click.argument("file")
 def import_(file: str, vhost: str | None, data_dir: str | None, url: str) -> None:
     """Add the definitions of FILE ("-": standard input) to those of the broker."""
-    found = read(file)
+    found, began = read(file), time.monotonic()
     if data_dir is None:
         for source in found:
-            with _naming(source):
+            with _naming(source), showing_progress("Importing"):
                 call_api(url, vhost, source.document)
+            click.echo(f"{source.name}: {contents_of(source, vhost)} imported in {lasted(began)}")
         return
     folder, settings = folder_of(data_dir), load({}, os.environ).settings
     if not (folder / DATA_FILE).exists():
@@ -105,6 +107,8 @@ def import_(file: str, vhost: str | None, data_dir: str | None, url: str) -> Non
         store.abandon()
         raise
     store.close()
+    for source in found:
+        click.echo(f"{source.name}: {contents_of(source, vhost)} imported in {lasted(began)}")
 
 
 @definitions.command()
@@ -117,10 +121,14 @@ def check(file: str, vhost: str | None) -> None:
         broker.add_vhost(vhost)
     for source in read(file):
         declare(broker, source, vhost)
-        sections = SECTIONS if vhost is None else VHOST_SECTIONS
-        counts = {section: len(source.document.get(section) or ()) for section in sections}
-        parts = ", ".join(f"{count} {section.replace('_', ' ')}" for section, count in counts.items() if count)
-        click.echo(f"{source.name} can be imported: {parts or 'nothing'}")
+        click.echo(f"{source.name} can be imported: {contents_of(source, vhost)}")
+
+
+def contents_of(source: Source, vhost: str | None) -> str:
+    """Return the number of objects of each kind, in a sentence."""
+    sections = SECTIONS if vhost is None else VHOST_SECTIONS
+    counts = {section: len(source.document.get(section) or ()) for section in sections}
+    return ", ".join(f"{count} {section.replace('_', ' ')}" for section, count in counts.items() if count) or "nothing"
 
 
 def read(file: str) -> list[Source]:

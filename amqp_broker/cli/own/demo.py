@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from amqp_broker.cli.own.command_error import CommandError
+from amqp_broker.cli.shared.standard_streams import leave_interrupted_line
 from amqp_broker.demo import screen
 from amqp_broker.demo.fault_plan import SEED_MAX, fault_plan
 from amqp_broker.demo.figures import for_page, result
@@ -165,8 +166,9 @@ class Display:
             self._show(figures)
         except KeyboardInterrupt:
             self._view.end()
+            leave_interrupted_line()
             click.echo(f"Stopped with {run.figures()['confirmed']} of {messages} confirmed.")
-            raise
+            sys.exit(130)
         finally:
             self._view.end()
         self._view.conclude(self.results[-1])

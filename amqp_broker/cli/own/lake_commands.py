@@ -11,7 +11,6 @@ import click
 from amqp_broker.cli.own.command_error import CommandError
 from amqp_broker.cli.own.spark_command import (
     check_lake,
-    counted,
     lake_errors,
     no_lake,
     of_a_slice,
@@ -20,6 +19,7 @@ from amqp_broker.cli.own.spark_command import (
     session,
     settings_of,
 )
+from amqp_broker.cli.shared.progress_bar import counted
 from amqp_broker.exit_codes import EX_CANTCREAT, EX_NOINPUT, EX_UNAVAILABLE
 
 KEEP_HOURS = 168

@@ -16,8 +16,9 @@ import click
 
 from amqp_broker.cli.own.command_error import CommandError, refusal
 from amqp_broker.cli.own.lake_commands import compact, convert, export
-from amqp_broker.cli.own.spark_command import check_lake, counted, of_a_slice, on_spark, open_lake, session
-from amqp_broker.cli.shared.progress_bar import showing_progress
+from amqp_broker.cli.own.spark_command import check_lake, of_a_slice, on_spark, open_lake, session
+from amqp_broker.cli.shared.progress_bar import counted, showing_progress
+from amqp_broker.cli.shared.standard_streams import leave_interrupted_line
 from amqp_broker.exit_codes import EX_CANTCREAT, EX_NOINPUT
 
 if TYPE_CHECKING:
@@ -99,6 +100,7 @@ def archive(
             except KeyboardInterrupt:
                 if not follow:
                     raise
+                leave_interrupted_line()
         click.echo(f"{counted(work.events, 'event', began)} archived in {folder}.")
         if work.poisoned:
             click.echo(

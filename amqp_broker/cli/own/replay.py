@@ -6,6 +6,8 @@ import asyncio
 import math
 import shutil
 import signal
+import sys
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -16,7 +18,8 @@ import click
 
 from amqp_broker.broker.observe.capture import CapturedMessage
 from amqp_broker.cli.own.command_error import CommandError, refusal
-from amqp_broker.cli.shared.progress_bar import showing_progress
+from amqp_broker.cli.shared.progress_bar import lasted, showing_progress
+from amqp_broker.cli.shared.standard_streams import leave_interrupted_line
 from amqp_broker.exit_codes import EX_DATAERR, EX_NOINPUT, EX_USAGE
 from amqp_broker.management.documents.capture_file import CaptureFileError, Skipped, read
 from amqp_broker.server.replay_runner import Item, Replay, ReplayLost, ReplayRunner, parse_uri
@@ -121,7 +124,8 @@ def _items(captured: Iterator[CapturedMessage | Skipped]) -> Iterator[Item]:
 def _run(subject: Replay, uri: Uri, count: int) -> None:
     """Replay, and print the counts. Raises CommandError."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    with showing_progress("replaying", count) as progress:
+    began = time.monotonic()
+    with showing_progress("Replaying", count) as progress:
 
         def on_settled(settled: int) -> None:
             for _ in range(settled):
@@ -133,18 +137,19 @@ def _run(subject: Replay, uri: Uri, count: int) -> None:
         try:
             asyncio.run(run())
         except ReplayLost as error:
-            raise refusal(f"{error}\n{counts_of(subject)}") from None
+            raise refusal(f"{error}\n{counts_of(subject, began)}") from None
         except KeyboardInterrupt:
-            click.echo(counts_of(subject), err=True)
-            raise
-    click.echo(counts_of(subject))
+            leave_interrupted_line()
+            click.echo(counts_of(subject, began), err=True)
+            sys.exit(130)
+    click.echo(counts_of(subject, began))
 
 
-def counts_of(subject: Replay) -> str:
-    """Return the counts of a replay and its returned messages, one per line."""
+def counts_of(subject: Replay, began: float) -> str:
+    """Return the counts of a replay that `began` then (`time.monotonic`), and its returned messages, one per line."""
     lines = [
         f"{subject.published} published, {subject.confirmed} confirmed, {subject.nacked} nacked, "
-        f"{subject.returned} returned; at most {subject.late_us_max / 1000:.1f} ms late"
+        f"{subject.returned} returned in {lasted(began)}; at most {subject.late_us_max / 1000:.1f} ms late"
     ]
     lines += [
         f"returned: exchange '{address.exchange}', routing key '{address.routing_key}': {reason}"

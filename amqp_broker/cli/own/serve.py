@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from amqp_broker.cli.own import bus_error, greeting
 from amqp_broker.cli.own.command_error import CommandError
+from amqp_broker.cli.shared.standard_streams import leave_interrupted_line
 from amqp_broker.demo import served_demo
 from amqp_broker.exit_codes import EX_CANTCREAT, EX_NOHOST, EX_NOPERM, EX_OSERR, EX_UNAVAILABLE
 from amqp_broker.server import administration_log, log_output
@@ -75,8 +76,13 @@ def serve(loaded: Loaded) -> None:
 
 async def _serve(server: Server, is_short: bool) -> None:
     loop, stopped = asyncio.get_running_loop(), asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stopped.set)
+
+    def interrupt() -> None:
+        leave_interrupted_line()
+        stopped.set()
+
+    loop.add_signal_handler(signal.SIGTERM, stopped.set)
+    loop.add_signal_handler(signal.SIGINT, interrupt)
     server.request_stop = stopped.set
     server.http.importing = beside_clients
     served_demo.install(server)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import re
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
@@ -140,12 +139,6 @@ def reason_of(text: str) -> str:
     # For an error in Java, py4j's line names the called object; Java's own line has the reason.
     lines = [line.strip(" :") for line in _CALL.sub("", text).splitlines() if line.strip(" :")]
     return str(known[-1]) if known else lines[0] if lines else "Spark failed without a reason"
-
-
-def counted(count: int, what: str, began: float) -> str:
-    """Return a count with its time and rate."""
-    seconds = max(time.monotonic() - began, 0.001)
-    return f"{count:,} {what}{'' if count == 1 else 's'} in {seconds:.1f} s ({count / seconds:,.0f}/s)"
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import os
+import time
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Any, Final
 
 import click
 
-from amqp_broker.cli.shared.progress_bar import showing_progress
+from amqp_broker.cli.shared.progress_bar import lasted, showing_progress
 from amqp_broker.exit_codes import EX_CANTCREAT, EX_DATAERR, EX_NOINPUT, EX_SOFTWARE, EX_TEMPFAIL
 from amqp_broker.settings.sources.precedence import load
 from amqp_broker.store import copies
@@ -109,40 +110,41 @@ def info(data_dir: str | None, as_json: bool) -> None:
 @folder_option
 def verify(data_dir: str | None) -> None:
     """Check every page, definition and message of a store that no broker uses."""
-    folder = folder_of(data_dir)
+    folder, began = folder_of(data_dir), time.monotonic()
     with showing_progress("Checking") as progress:
         verdict = verify_store(folder, progress.move_to)
     for problem in verdict.problems:
         click.echo(problem)
     if verdict.problems:
         raise StoreUnusable(f"'{folder}' has {len(verdict.problems)} problems; restore a backup, or run `store repair`")
-    click.echo(f"{folder} has no problems: {verdict.pages} pages, {verdict.queues} queues, {verdict.messages} messages")
+    checked = f"{verdict.pages} pages, {verdict.queues} queues, {verdict.messages} messages checked in {lasted(began)}"
+    click.echo(f"{folder} has no problems: {checked}")
 
 
 @store.command()
 @folder_option
 def repair(data_dir: str | None) -> None:
     """Drop what is damaged in a store that no broker uses; a file in its folder keeps a copy."""
-    folder = folder_of(data_dir)
-    result = repair_store(folder)
+    folder, began = folder_of(data_dir), time.monotonic()
+    with showing_progress("Repairing"):
+        result = repair_store(folder)
     for change in result.changes:
         click.echo(change)
     if result.replaced is not None:
         click.echo(f"{result.replaced} is the damaged file")
     if result.copy is not None:
         click.echo(f"{result.copy} has copies of what was damaged or dropped")
-    if not result.changes:
-        click.echo(f"{folder} has nothing to repair")
+    click.echo(f"{folder} {'was repaired' if result.changes else 'has nothing to repair'}; checked in {lasted(began)}")
 
 
 @store.command()
 @folder_option
 def compact(data_dir: str | None) -> None:
     """Return unused space of a store to the disk; no broker may use it."""
-    folder = folder_of(data_dir)
+    folder, began = folder_of(data_dir), time.monotonic()
     with showing_progress("Checking") as progress:
         before, after = copies.compact(folder, progress.step)
-    click.echo(f"{folder}: {shown(before)} compacted to {shown(after)}")
+    click.echo(f"{folder}: {shown(before)} compacted to {shown(after)} in {lasted(began)}")
 
 
 @store.command()
@@ -153,9 +155,10 @@ def backup(data_dir: str | None, to: str) -> None:
 
     The copy contains everything that was confirmed before the backup began. A broker can be started on it.
     """
+    began = time.monotonic()
     with showing_progress("Checking") as progress:
         size = copies.back_up(folder_of(data_dir), Path(to), progress.step)
-    click.echo(f"{to}: copied {shown(size)}")
+    click.echo(f"{to}: copied {shown(size)} in {lasted(began)}")
 
 
 def shown(octets: int) -> str:

@@ -14,6 +14,7 @@ from amqp_broker.cli.rabbitmq.tool_help import overview, print_help, unknown_tex
 from amqp_broker.cli.rabbitmq.words import Misuse
 from amqp_broker.cli.shared import node_finder
 from amqp_broker.cli.shared.node_finder import Running, UntrustedFolder
+from amqp_broker.cli.shared.standard_streams import leave_interrupted_line
 from amqp_broker.exit_codes import EX_NOPERM, EX_USAGE
 
 
@@ -47,6 +48,7 @@ def run(
     except BrokenPipeError:
         return 0
     except KeyboardInterrupt:
+        leave_interrupted_line()
         return 130
 
 

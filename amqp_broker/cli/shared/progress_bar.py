@@ -1,10 +1,11 @@
-"""A progress bar on stderr for work of more than a second, if stderr is a terminal."""
+"""A progress bar on stderr for work of more than a second, if stderr is a terminal, and its time at the end."""
 
 from __future__ import annotations
 
 import os
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -44,6 +45,19 @@ def showing_progress(label: str, total: int = 0) -> Iterator[Progress]:
     finally:
         over.set()
         shower.join()
+
+
+def lasted(began: float) -> str:
+    """Return the time since `began` (`time.monotonic`), such as `0.3 s` or `2 min 5 s`."""
+    seconds = time.monotonic() - began
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s" if seconds >= 60 else f"{seconds:.1f} s"
+
+
+def counted(count: int, what: str, began: float) -> str:
+    """Return a count with its time and rate."""
+    seconds = max(time.monotonic() - began, 0.001)
+    return f"{count:,} {what}{'' if count == 1 else 's'} in {lasted(began)} ({count / seconds:,.0f}/s)"
 
 
 def _show(label: str, progress: Progress, over: threading.Event) -> None:

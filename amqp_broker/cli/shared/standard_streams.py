@@ -37,6 +37,12 @@ def output_lost(error: OSError) -> int:
     return EX_IOERR
 
 
+def leave_interrupted_line() -> None:
+    """Begin a new line after Ctrl-C: a terminal shows `^C`, and what follows would stand behind it."""
+    if sys.stderr is not None and sys.stderr.isatty():
+        print(file=sys.stderr)
+
+
 def read_input() -> bytes:
     """Return all of standard input; nothing if it is closed."""
     return b"" if sys.stdin is None else sys.stdin.buffer.read()

@@ -53,6 +53,14 @@ def test_an_error_of_a_command_is_a_sentence_and_an_exit_code(
     assert capsys.readouterr() == ("", sentence)
 
 
+def test_the_line_of_an_interrupted_command_ends_at_a_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    assert end_of(raising(KeyboardInterrupt())) == 130
+    assert capsys.readouterr() == ("", "\n")
+
+
 def test_a_command_without_an_error_ends_with_0() -> None:
     assert end_of(lambda: None) == 0
 

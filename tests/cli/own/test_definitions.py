@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -48,8 +49,10 @@ def test_one_vhost_is_exported_to_a_file(store: str, tmp_path: Path) -> None:
 
 
 def test_a_broker_finds_definitions_that_were_imported_into_its_store(store: str, tmp_path: Path) -> None:
-    done = run("definitions", "import", write(tmp_path, {"queues": [QUEUE]}), "--data-dir", store)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    file = write(tmp_path, {"queues": [QUEUE]})
+    done = run("definitions", "import", file, "--data-dir", store)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert re.fullmatch(rf"{file}: 1 queues imported in \d\.\d s\n", done.stdout)
     with serving(tmp_path, "--data-dir", store, AMQP_BROKER_EPHEMERAL="false") as broker, broker.client() as client:
         client.open()
         assert client.declare("new", durable=True, arguments={"x-max-length": 5}).message_count == 0

@@ -64,13 +64,16 @@ def test_a_start_at_a_terminal_prints_three_lines(tmp_path: Path) -> None:
     with at_terminal(tmp_path, "--data-dir", str(store), AMQP_BROKER_EPHEMERAL="false") as broker:
         wait_until(lambda: "Ctrl-C" in broker.output())
         amqp, page = broker.ports["amqp"], broker.ports["management"]
-        assert broker.output() == (
+        three = (
             f"amqp-broker serves amqp://guest:guest@localhost:{amqp}\n"
             f"Web page: http://localhost:{page}/ (user guest, password guest)\n"
             f"Data: {store}. Ctrl-C stops the broker.\n"
         )
+        assert broker.output() == three
         broker.process.send_signal(signal.SIGINT)
         assert broker.process.wait(TIMEOUT_S) == 0
+        # The shell's prompt does not stand behind the ^C of the terminal.
+        assert broker.output() == three + "\n"
 
 
 def test_the_log_follows_the_three_lines(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import click
 import pytest
 
 from amqp_broker.cli.own.command_error import CommandError
-from amqp_broker.cli.own.spark_command import JAVA_GONE, Moment, counted, lake_errors, reason_of, text_of
+from amqp_broker.cli.own.spark_command import JAVA_GONE, Moment, lake_errors, reason_of, text_of
 from amqp_broker.pipeline.lake_table import LakeBusy, LakeRefused
 
 
@@ -59,12 +59,6 @@ class Unanswered(Exception):
 )
 def test_the_end_of_java_is_the_reason_of_other_errors(error: Exception, text: str | None) -> None:
     assert text_of(error) == (text or str(error))
-
-
-def test_a_count_is_shown_with_its_rate(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("amqp_broker.cli.own.spark_command.time.monotonic", lambda: 12.0)
-    assert counted(1000, "event", 10.0) == "1,000 events in 2.0 s (500/s)"
-    assert counted(1, "message", 11.0) == "1 message in 1.0 s (1/s)"
 
 
 @pytest.mark.parametrize(

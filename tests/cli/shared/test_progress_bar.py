@@ -9,7 +9,30 @@ import sys
 
 import pytest
 
-from amqp_broker.cli.shared.progress_bar import Progress, showing_progress
+from amqp_broker.cli.shared.progress_bar import Progress, counted, lasted, showing_progress
+
+
+def test_a_count_is_shown_with_its_time_and_rate(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("amqp_broker.cli.shared.progress_bar.time.monotonic", lambda: 1000.0)
+    assert counted(1000, "event", 998.0) == "1,000 events in 2.0 s (500/s)"
+    assert counted(1, "message", 999.0) == "1 message in 1.0 s (1/s)"
+    assert counted(0, "message", 1000.0) == "0 messages in 0.0 s (0/s)"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0.04, "0.0 s"),
+        (59.94, "59.9 s"),
+        (60, "1 min 0 s"),
+        (119.7, "2 min 0 s"),
+        (3725, "62 min 5 s"),
+    ],
+)
+def test_a_time_is_shown_in_minutes_from_one_on(monkeypatch: pytest.MonkeyPatch, seconds: float, text: str) -> None:
+    monkeypatch.setattr("amqp_broker.cli.shared.progress_bar.time.monotonic", lambda: 5000.0)
+    assert lasted(5000.0 - seconds) == text
+
 
 SCRIPT = """
 import sys
