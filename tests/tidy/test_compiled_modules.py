@@ -5,6 +5,7 @@ Nothing refers weakly to objects of compiled modules.
 
 from __future__ import annotations
 
+import ast
 import re
 import runpy
 from pathlib import Path
@@ -53,3 +54,37 @@ def test_only_named_modules_have_weak_references() -> None:
     }
     assert found == WITH_WEAK_REFERENCES.keys()
     assert found & COMPILED == set()
+
+
+def early_types(source: str) -> set[str]:
+    """Return the fields of NamedTuples whose types are classes that are imported under TYPE_CHECKING."""
+    tree = ast.parse(source)
+    guards = [node for node in tree.body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"]
+    late = {
+        name.asname or name.name for guard in guards for node in ast.walk(guard) for name in getattr(node, "names", [])
+    }
+    return {
+        f"{node.name}.{ast.unparse(field.target)}"
+        for node in tree.body
+        if isinstance(node, ast.ClassDef) and "NamedTuple" in map(ast.unparse, node.bases)
+        for field in node.body
+        if isinstance(field, ast.AnnAssign) and ast.unparse(field.annotation) in late
+    }
+
+
+def test_a_compiled_named_tuple_has_only_types_that_are_imported_before() -> None:
+    sources = {name: (PACKAGE / f"{name}.py").read_text("utf-8") for name in COMPILED}
+    assert {name: found for name, source in sources.items() if (found := early_types(source))} == {}
+
+
+def test_a_type_that_is_imported_for_mypy_alone_is_found() -> None:
+    source = """
+if TYPE_CHECKING:
+    from a import B, C as D
+class E(NamedTuple):
+    b: B
+    c: D
+    d: D | None
+    e: int
+"""
+    assert early_types(source) == {"E.b", "E.c"}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Generic, Protocol, TypeAlias, TypeVar
 
 from mypy_extensions import mypyc_attr
 
@@ -26,16 +26,17 @@ class AwaitsCommit(Protocol):
         ...
 
 
-class ConsumerTimeout(NamedTuple):
+class ConsumerTimeout:
     """A delivery that a client holds for too long at `at_ms` (ms since the epoch).
 
     Its consumer is cancelled (from RabbitMQ 4.3 on), or its channel is closed if `consumer_tag` is None.
     """
 
-    at_ms: int
-    channel: int
-    consumer_tag: str | None
-    queue: Queue
+    def __init__(self, at_ms: int, channel: int, consumer_tag: str | None, queue: Queue) -> None:
+        self.at_ms = at_ms
+        self.channel = channel
+        self.consumer_tag = consumer_tag
+        self.queue = queue
 
 
 C_co = TypeVar("C_co", bound="ClientChannel", covariant=True)
