@@ -19,6 +19,23 @@ def test_advice_appears_with_its_place_and_is_cleared(browser: Browser, running:
     browser.find("main", "No advice.")
 
 
+def test_a_place_leads_to_its_objects_and_is_whole_on_a_telephone(browser: Browser, running: RunningServer) -> None:
+    with channel(running.port) as client, browser.wide(390):
+        client.basic_publish("", "nowhere", b"m")
+        client.queue_declare("brief")
+        browser.start("advice")
+        browser.until(lambda: browser.row("transient-queue"))
+        for part in ("Declare it durable", "vhost /, user guest"):
+            assert browser.find("tbody td", part).is_displayed()
+        browser.click("tbody a", "brief")
+        browser.until(lambda: browser.route == "queues/%2F/brief")
+        browser.visit("advice")
+        browser.click("tbody a", "(default)")
+        browser.shows("Exchange")
+        client.queue_delete("brief")
+    running.ask(lambda server: server.broker.advice.clear())
+
+
 def test_a_habit_has_one_row_whose_places_are_unfolded(browser: Browser, running: RunningServer) -> None:
     browser.start("advice")
     with channel(running.port) as client:

@@ -1,4 +1,4 @@
-"""A progress bar on stderr for work of more than a second, if stderr is a terminal, and its time at the end."""
+"""A progress bar on a terminal for work of more than a second, and the time that it took."""
 
 from __future__ import annotations
 

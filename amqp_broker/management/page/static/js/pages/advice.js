@@ -3,11 +3,17 @@
 import { get, remove } from "../api.js";
 import { h, text, toast } from "../dom.js";
 import { confirm } from "../form.js";
-import { date, number } from "../format.js";
+import { date, number, path, toExchange, toQueue } from "../format.js";
 import { state } from "../state.js";
 import { cell, Table } from "../table.js";
 
 const PLACES = ["vhost", "user", "client", "exchange", "queue", "connection", "channel"];
+// The addresses of the places that have a page.
+const ADDRESSES = {
+  exchange: (one) => one.vhost && toExchange(one.vhost, one.exchange === "(default)" ? "" : one.exchange),
+  queue: (one) => one.vhost && toQueue(one.vhost, one.queue),
+  connection: (one) => `#/connections/${path(one.connection)}`,
+};
 const LOOK_MS = 2000;
 
 export function list() {
@@ -53,7 +59,7 @@ export function list() {
     const known = unfolded.get(row.habit) ?? row.examples;
     const rest = row.places - known.length;
     return [
-      h("ul", { class: "places" }, known.map((one) => h("li", null, place(one)))),
+      h("ul", { class: "places" }, known.map((one) => h("li", null, linked(one)))),
       rest > 0 ? h("p", { class: "muted" }, `and in ${number(rest)} more places`) : null,
       row.beyond ? h("p", { class: "muted" }, `and ${number(row.beyond)} times in places that are not kept`) : null,
     ];
@@ -91,13 +97,23 @@ export function list() {
     });
   }
 
-  const element = h("section", { class: "list" }, h("div", { class: "title" }, h("h1", null, "Advice"), h("div", { class: "actions" }, h("button", { type: "button", onclick: clear }, "Clear all"))), problem, table.element);
+  const element = h("section", { class: "list advice" }, h("div", { class: "title" }, h("h1", null, "Advice"), h("div", { class: "actions" }, h("button", { type: "button", onclick: clear }, "Clear all"))), problem, table.element);
   // The broker sends no events about advice.
   const timer = setInterval(() => document.hidden || refresh(), LOOK_MS);
   return { title: "Advice", element, refresh, leave: () => clearInterval(timer) };
 }
 
+/** Return a place as text. */
 function place(advice) {
   const parts = PLACES.filter((one) => one in advice).map((one) => `${one} ${advice[one]}`);
   return [...parts, ...(advice.detail ? [advice.detail] : [])].join(", ");
+}
+
+/** Return a place with links to its exchange, queue and connection. */
+function linked(advice) {
+  const parts = PLACES.filter((one) => one in advice).map((one) => {
+    const href = ADDRESSES[one]?.(advice);
+    return href ? [`${one} `, h("a", { href }, advice[one])] : `${one} ${advice[one]}`;
+  });
+  return [...parts, ...(advice.detail ? [advice.detail] : [])].flatMap((part, index) => (index ? [", ", part] : [part])).flat();
 }
