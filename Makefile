@@ -30,7 +30,7 @@ OF_THIRD = $(if $(THIRD),--third $(THIRD))
 COMPILED := .cache/compiled
 PYTEST = $(PY) -m pytest --numprocesses $(WORKERS) --dist loadscope $(if $(SEED),--shuffle $(SEED))
 
-.PHONY: help install run test-core compiled test-compiled test test-rest verify properties matrix system tools clients check coverage record bench compat fuzz mutants torture soak release clean
+.PHONY: help install run test-core compiled test-compiled test test-rest verify live properties matrix system tools clients check coverage record bench compat fuzz mutants torture soak release clean
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -88,12 +88,12 @@ test-rest: tools ## Run the tests that neither make test-core nor make verify ru
 	HYPOTHESIS_PROFILE=quick $(PYTEST) -m "not verify" -rs $(CORE:%=--ignore=%) --ignore=tests/tidy \
 		--ignore=tests/properties $(if $(THIRD),--long-third $(THIRD)) $(ARGS)
 
-verify: system tools $(VENV)/.verify ## Run all other tests: RabbitMQ itself, browser, every client, all of Spark, kill -9, soak (THIRD=0: a third of them)
+verify: live properties matrix ## Run all other tests: RabbitMQ itself, browser, every client, all of Spark, kill -9, soak (THIRD=0: a third of them)
+
+live: system tools $(VENV)/.verify
 	$(PYTEST) -m verify -rs $(OF_THIRD) $(ARGS)
-	@$(MAKE) --jobs 2 --output-sync=target properties matrix
 	@$(PY) -m compat.oracles >/dev/null
 
-# One is a sum of waits for clients, the other is busy.
 properties: WORKERS = 2
 properties: tools
 	$(PYTEST) tests/properties $(OF_THIRD)
@@ -114,7 +114,7 @@ system: | $(VENV)/bin/python
 	@$(PY) -m compat.oracles || [ -z "$$CI" ] || exit 69
 
 coverage: WORKERS = 2
-coverage: $(VENV)/.dev ## Run the tests of the core but further cases of long ones, and fail if their branch coverage has fallen
+coverage: $(VENV)/.dev ## Run the tests of the core, except further cases of long ones, and fail if branch coverage has fallen
 	@$(PY) -m coverage erase
 	@COVERAGE_PROCESS_START=pyproject.toml HYPOTHESIS_PROFILE=quick $(PYTEST) -m "not verify and not uncovered" $(CORE)
 	@$(PY) -m coverage combine --quiet

@@ -173,7 +173,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 def may_verify(path: str, source: str) -> bool:
     """Return whether a file may have a test with the mark `verify`: its own, that of a list, or because of Spark."""
-    is_named = path.startswith(VERIFY) or any(prefix.startswith(f"{path}::") for prefix in VERIFY)
+    is_named = path.startswith((*VERIFY, *SPARK)) or any(prefix.startswith(f"{path}::") for prefix in VERIFY)
     return is_named or "verify" in source or "spark" in source
 
 
@@ -275,7 +275,9 @@ def mark(items: list[pytest.Item]) -> None:
     covered = set[str]()
     for item in items:
         name = item.nodeid.partition("[")[0]
-        if item.nodeid.startswith(MANY_MESSAGES) and name in covered:
+        # Where the mark `interpreted` is, the compiled modules do not run the other cases.
+        is_interpreted = item.get_closest_marker("interpreted") is not None
+        if item.nodeid.startswith(MANY_MESSAGES) and name in covered and not is_interpreted:
             item.add_marker("uncovered")
         covered.add(name)
         needs_spark = "spark" in getattr(item, "fixturenames", ())

@@ -1,7 +1,9 @@
 """Property tests run the same examples every time; HYPOTHESIS_PROFILE=quick runs fewer, =explore new ones.
 
-Programs that tests start obey Ctrl-C, even if a shell ignores it for tests in the background. The folder of a broker
-without `data_dir` is one of the test process, and a test that writes there fails: at a user, it would be their store.
+Programs that tests start obey Ctrl-C, even if a shell ignores it for tests in the background.
+
+Except on Windows, the folder of a broker without `data_dir` is one of the test process, and a test that writes there
+fails: for a user, it would be their own store.
 """
 
 from __future__ import annotations

@@ -105,6 +105,33 @@ def test_long_tests_are_numbered_among_themselves() -> None:
     assert sum(item.nodeid != long for items in chosen for item in items) == 18
 
 
+class Marking(Named):
+    """Takes the place of a test that gets marks."""
+
+    def __init__(self, nodeid: str, *marks: str) -> None:
+        super().__init__(nodeid)
+        self.marks = [*marks]
+
+    def get_closest_marker(self, name: str) -> str | None:  # type: ignore[override]
+        return name if name in self.marks else None
+
+    def add_marker(self, mark: Any) -> None:
+        self.marks.append(mark if isinstance(mark, str) else mark.name)
+
+
+def test_coverage_leaves_out_only_cases_that_run_with_the_compiled_modules() -> None:
+    file = CONFTEST["MANY_MESSAGES"][0]
+    first, second = Marking(f"{file}::test_a[1]"), Marking(f"{file}::test_a[2]")
+    interpreted = [Marking(f"{file}::test_b[{number}]", "interpreted") for number in range(2)]
+    CONFTEST["mark"]([first, second, *interpreted])
+    assert [item.marks for item in (first, second, *interpreted)] == [
+        [],
+        ["uncovered"],
+        ["interpreted"],
+        ["interpreted"],
+    ]
+
+
 def test_each_third_has_every_other_test_of_the_random_programs() -> None:
     items = [Named(f"{CONFTEST['HALF']}::{number}") for number in range(2)]
     assert [CONFTEST["of_third"](items, third) for third in range(3)] == [items[:1], items[1:], items[:1]]

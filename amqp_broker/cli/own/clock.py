@@ -34,7 +34,7 @@ def advance(duration: str, node: str, url: str) -> None:
 
 @clock.command()
 @click.option("--limit", type=click.IntRange(1, 200), default=20, show_default=True, help="Events to show.")
-@click.option("--within", metavar="DURATION", help="Events until then, for example 30m or 1h30m.")
+@click.option("--within", metavar="DURATION", help="Only events within this duration, such as 30m or 1h30m.")
 @of_a_running_broker
 def due(limit: int, within: str | None, node: str, url: str) -> None:
     """Show the events that the time brings next: messages that expire, retries, consumer timeouts."""

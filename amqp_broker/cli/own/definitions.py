@@ -87,7 +87,7 @@ def import_(file: str, vhost: str | None, data_dir: str | None, url: str) -> Non
         for source in found:
             with _naming(source), showing_progress("Importing"):
                 call_api(url, vhost, source.document)
-            click.echo(f"{source.name}: {contents_of(source, vhost)} imported in {lasted(began)}")
+        conclude(found, vhost, began)
         return
     folder, settings = folder_of(data_dir), load({}, os.environ).settings
     if not (folder / DATA_FILE).exists():
@@ -107,8 +107,7 @@ def import_(file: str, vhost: str | None, data_dir: str | None, url: str) -> Non
         store.abandon()
         raise
     store.close()
-    for source in found:
-        click.echo(f"{source.name}: {contents_of(source, vhost)} imported in {lasted(began)}")
+    conclude(found, vhost, began)
 
 
 @definitions.command()
@@ -125,10 +124,25 @@ def check(file: str, vhost: str | None) -> None:
 
 
 def contents_of(source: Source, vhost: str | None) -> str:
-    """Return the number of objects of each kind, in a sentence."""
+    """Return the number of objects of each kind, such as `2 queues, 1 policy`."""
     sections = SECTIONS if vhost is None else VHOST_SECTIONS
     counts = {section: len(source.document.get(section) or ()) for section in sections}
-    return ", ".join(f"{count} {section.replace('_', ' ')}" for section, count in counts.items() if count) or "nothing"
+    parts = [f"{count} {_nouns(section, count)}" for section, count in counts.items() if count]
+    return ", ".join(parts) or "nothing"
+
+
+def _nouns(section: str, count: int) -> str:
+    nouns = section.replace("_", " ")
+    if count != 1:
+        return nouns
+    return f"{nouns.removesuffix('ies')}y" if nouns.endswith("ies") else nouns.removesuffix("s")
+
+
+def conclude(imported: list[Source], vhost: str | None, began: float) -> None:
+    """Print what was in the documents, and the time of their import."""
+    for source in imported:
+        click.echo(f"{source.name} is imported: {contents_of(source, vhost)}")
+    click.echo(f"The import took {lasted(began)}.")
 
 
 def read(file: str) -> list[Source]:

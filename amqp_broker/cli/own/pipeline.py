@@ -94,13 +94,13 @@ def archive(
         work = Archive(spark, Lake(spark, folder), options, name, with_bodies=not no_bodies)
         signal.signal(signal.SIGTERM, _interrupt)
         began = time.monotonic()
-        with rows_shown() as show:
-            try:
+        try:
+            with rows_shown() as show:
                 work.run(follow=follow, every_s=every_s, on_progress=show)
-            except KeyboardInterrupt:
-                if not follow:
-                    raise
-                leave_interrupted_line()
+        except KeyboardInterrupt:
+            if not follow:
+                raise
+            leave_interrupted_line()
         click.echo(f"{counted(work.events, 'event', began)} archived in {folder}.")
         if work.poisoned:
             click.echo(

@@ -125,23 +125,23 @@ def _run(subject: Replay, uri: Uri, count: int) -> None:
     """Replay, and print the counts. Raises CommandError."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     began = time.monotonic()
-    with showing_progress("Replaying", count) as progress:
+    try:
+        with showing_progress("Replaying", count) as progress:
 
-        def on_settled(settled: int) -> None:
-            for _ in range(settled):
-                progress.step()
+            def on_settled(settled: int) -> None:
+                for _ in range(settled):
+                    progress.step()
 
-        async def run() -> None:
-            await ReplayRunner(subject, uri, on_settled=on_settled).run()
+            async def run() -> None:
+                await ReplayRunner(subject, uri, on_settled=on_settled).run()
 
-        try:
             asyncio.run(run())
-        except ReplayLost as error:
-            raise refusal(f"{error}\n{counts_of(subject, began)}") from None
-        except KeyboardInterrupt:
-            leave_interrupted_line()
-            click.echo(counts_of(subject, began), err=True)
-            sys.exit(130)
+    except ReplayLost as error:
+        raise refusal(f"{error}\n{counts_of(subject, began)}") from None
+    except KeyboardInterrupt:
+        leave_interrupted_line()
+        click.echo(counts_of(subject, began), err=True)
+        sys.exit(130)
     click.echo(counts_of(subject, began))
 
 

@@ -78,8 +78,8 @@ async def _serve(server: Server, is_short: bool) -> None:
     loop, stopped = asyncio.get_running_loop(), asyncio.Event()
 
     def interrupt() -> None:
-        leave_interrupted_line()
         stopped.set()
+        leave_interrupted_line()
 
     loop.add_signal_handler(signal.SIGTERM, stopped.set)
     loop.add_signal_handler(signal.SIGINT, interrupt)

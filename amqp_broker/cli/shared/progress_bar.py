@@ -34,7 +34,8 @@ class Progress:
 def showing_progress(label: str, total: int = 0) -> Iterator[Progress]:
     """Show the progress of the work in this context, which calls `step` or `move_to`."""
     progress = Progress(total)
-    if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
+    # Standard error may be closed.
+    if sys.stderr is None or not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
         yield progress
         return
     over = threading.Event()

@@ -52,7 +52,7 @@ def test_a_broker_finds_definitions_that_were_imported_into_its_store(store: str
     file = write(tmp_path, {"queues": [QUEUE]})
     done = run("definitions", "import", file, "--data-dir", store)
     assert (done.returncode, done.stderr) == (0, "")
-    assert re.fullmatch(rf"{file}: 1 queues imported in \d\.\d s\n", done.stdout)
+    assert re.fullmatch(rf"{file} is imported: 1 queue\nThe import took \d+\.\d s\.\n", done.stdout)
     with serving(tmp_path, "--data-dir", store, AMQP_BROKER_EPHEMERAL="false") as broker, broker.client() as client:
         client.open()
         assert client.declare("new", durable=True, arguments={"x-max-length": 5}).message_count == 0
@@ -93,7 +93,7 @@ def test_a_file_is_checked_without_a_broker(tmp_path: Path) -> None:
     done = run("definitions", "check", file)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith(
-        f"{file} can be imported: 4 users, 2 vhosts, 8 permissions, 16 exchanges, 1 topic permissions"
+        f"{file} can be imported: 4 users, 2 vhosts, 8 permissions, 16 exchanges, 1 topic permission"
     )
 
 
@@ -111,7 +111,7 @@ def test_definitions_of_one_vhost_are_checked(tmp_path: Path) -> None:
 def test_objects_that_an_import_into_one_vhost_leaves_out_are_not_counted(tmp_path: Path) -> None:
     file = write(tmp_path, {"users": [{"name": "anna"}], "permissions": 5, "queues": [{"name": "q"}]})
     done = run("definitions", "check", "--vhost", "any", file)
-    assert (done.stdout, done.stderr) == (f"{file} can be imported: 1 queues\n", "")
+    assert (done.stdout, done.stderr) == (f"{file} can be imported: 1 queue\n", "")
 
 
 @pytest.mark.parametrize("words", [["export"], ["import", "FILE"]])

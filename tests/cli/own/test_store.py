@@ -79,7 +79,7 @@ def test_verify_reports_the_problems_of_a_store(folder: Path) -> None:
     done = store("verify", folder)
     assert (done.returncode, done.stderr) == (0, "")
     assert re.fullmatch(
-        rf"{folder} has no problems: \d+ pages, 4 queues, 70 messages checked in 0\.\d s\n", done.stdout
+        rf"{folder} has no problems: \d+ pages, 4 queues, 70 messages checked in \d+\.\d s\n", done.stdout
     )
     environment = Environment(folder)
     with environment.lmdb.begin(write=True) as txn:
@@ -94,7 +94,7 @@ def test_verify_reports_the_problems_of_a_store(folder: Path) -> None:
 def test_repair_reports_what_it_drops(folder: Path) -> None:
     done = store("repair", folder)
     assert done.returncode == 0
-    assert re.fullmatch(rf"{folder} has nothing to repair; checked in 0\.\d s\n", done.stdout)
+    assert re.fullmatch(rf"{folder} has nothing to repair; checked in \d+\.\d s\n", done.stdout)
     environment = Environment(folder)
     with environment.lmdb.begin(write=True) as txn:
         txn.put(b"user:x", b"octets", db=environment.tables["definitions"])
@@ -104,7 +104,7 @@ def test_repair_reports_what_it_drops(folder: Path) -> None:
     assert re.fullmatch(
         r"a definition \(user\) cannot be read and is dropped\.\n"
         rf"{folder}/damaged-\w+\.jsonl has copies of what was damaged or dropped\n"
-        rf"{folder} was repaired; checked in 0\.\d s\n",
+        rf"{folder} was repaired; checked in \d+\.\d s\n",
         done.stdout,
     )
     assert store("verify", folder).returncode == 0
@@ -113,7 +113,7 @@ def test_repair_reports_what_it_drops(folder: Path) -> None:
 def test_compact_shows_the_sizes_before_and_after(folder: Path) -> None:
     done = store("compact", folder)
     assert (done.returncode, done.stderr) == (0, "")
-    assert re.fullmatch(rf"{folder}: \S+ KiB compacted to \S+ KiB in 0\.\d s\n", done.stdout)
+    assert re.fullmatch(rf"{folder}: \S+ KiB compacted to \S+ KiB in \d+\.\d s\n", done.stdout)
     assert store("verify", folder).returncode == 0
 
 
