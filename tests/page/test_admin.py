@@ -123,7 +123,8 @@ def test_definitions_are_exported_and_imported(browser: Browser, running: Runnin
     browser.start("definitions")
     browser.fill("File name", "mine.json")
     browser.press("Export")
-    browser.until(lambda: (tmp_path / "mine.json").exists())
+    # Chromium creates the file before it has its content.
+    browser.until(lambda: (tmp_path / "mine.json").exists() and (tmp_path / "mine.json").stat().st_size)
     definitions = json.loads((tmp_path / "mine.json").read_text("utf-8"))
     (exported,) = (one for one in definitions["exchanges"] if one["name"] == "exact")
     assert repr(exported["arguments"]) == repr(exact)
