@@ -30,7 +30,7 @@ OF_THIRD = $(if $(THIRD),--third $(THIRD))
 COMPILED := .cache/compiled
 PYTEST = $(PY) -m pytest --numprocesses $(WORKERS) --dist loadscope $(if $(SEED),--shuffle $(SEED))
 
-.PHONY: help install run test-core compiled test-compiled test test-rest verify live properties matrix system tools clients check coverage record bench compat fuzz mutants torture soak release clean
+.PHONY: help install run test-core compiled test-compiled test test-rest verify live properties matrix system tools clients check lint types tidy coverage record bench compat fuzz mutants torture soak release clean
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -126,12 +126,18 @@ record: $(VENV)/.dev ## Record the answers of live RabbitMQs (ORACLE=4.3 SUITE=w
 	@.ci/tools system
 	$(PY) -m compat.oracle record $(SUITE) --oracle $(or $(ORACLE),all) $(ARGS)
 
-check: $(VENV)/.dev ## Lint, types and the conventions of tests/tidy
+check: lint types tidy ## Lint, types and the conventions of tests/tidy
+
+lint: $(VENV)/.dev
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
+
+types: $(VENV)/.dev
 	$(VENV)/bin/mypy
 	$(VENV)/bin/mypy --platform darwin --cache-dir .mypy_cache/darwin $(SHIPPED)
 	$(VENV)/bin/mypy --platform win32 --cache-dir .mypy_cache/win32 $(SHIPPED)
+
+tidy: $(VENV)/.dev
 	$(PY) -m pytest -m "not verify" tests/tidy
 
 # The library that draws the chart of `make bench`.
