@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable
 from itertools import islice, takewhile
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final, TypeAlias
@@ -133,11 +133,6 @@ class Unacked:
         return freed
 
     # Age
-
-    def held(self) -> Iterator[tuple[int, Queue]]:
-        """Yield tag and queue of all that the client has to settle."""
-        yield from ((tag, delivery[0]) for tag, delivery in self.deliveries.items())
-        yield from ((tag, duplicate[0]) for tag, duplicate in self.duplicates.items())
 
     def oldest(self) -> tuple[int, Queue] | None:
         """Return tag and queue of the oldest that the client has to settle; None if there is nothing."""

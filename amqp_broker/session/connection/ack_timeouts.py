@@ -94,25 +94,30 @@ class AckTimeouts:
 
     def _coming_in(self, channel: Channel) -> Steps[list[ConsumerTimeout]]:
         unacked, next_ms = channel.unacked, self._timer.deadline_ms
+        closes_always = not self._session.broker.profile.times_out_quorum_only
         found: list[ConsumerTimeout] = []
         for overdue_ms, tag, queue in (yield from self._overdue(channel, 0)):
             delivery = unacked.deliveries.get(tag)
-            closes = delivery is None or not self._session.broker.profile.times_out_quorum_only
-            consumer_tag = None if closes or delivery is None else self._cancelled(channel, delivery)
-            found.append(ConsumerTimeout(max(overdue_ms, next_ms), channel.number, consumer_tag, queue))
-        seen: set[tuple[Queue, Consumer | None]] = set()
-        for number, (deadline_ms, tag) in enumerate(
-            [] if unacked.deadlines is None else sorted(unacked.deadlines.items())
-        ):
-            delivery = unacked.deliveries.get(tag)
-            if delivery is not None and delivery[:2] not in seen:
-                seen.add(delivery[:2])
-                found.append(
-                    ConsumerTimeout(deadline_ms, channel.number, self._cancelled(channel, delivery), delivery[0])
-                )
+            cancelled = None if closes_always or delivery is None else self._cancelled(channel, delivery)
+            found.append(ConsumerTimeout(max(overdue_ms, next_ms), channel.number, cancelled, queue))
+        for deadline_ms, delivery in (yield from self._first_deadlines(channel)):
+            cancelled = self._cancelled(channel, delivery)
+            found.append(ConsumerTimeout(deadline_ms, channel.number, cancelled, delivery[0]))
+        return found
+
+    def _first_deadlines(self, channel: Channel) -> Steps[list[tuple[int, Delivery]]]:
+        """Return the first exact deadline of each queue and consumer, with its delivery."""
+        first: dict[tuple[Queue, Consumer | None], tuple[int, Delivery]] = {}
+        deadlines = channel.unacked.deadlines
+        for number, (deadline_ms, tag) in enumerate([] if deadlines is None else deadlines.items()):
+            delivery = channel.unacked.deliveries.get(tag)
+            if delivery is not None:
+                known = first.get(delivery[:2])
+                if known is None or deadline_ms < known[0]:
+                    first[delivery[:2]] = deadline_ms, delivery
             if number % CHECKED_AT_ONCE == 0:
                 yield
-        return found
+        return list(first.values())
 
     def _cancelled(self, channel: Channel, delivery: Delivery) -> str | None:
         """Return the tag of the consumer that is cancelled because of a delivery; None if the channel is closed."""
