@@ -74,30 +74,35 @@ MANY_MESSAGES = (
     "tests/session/connection/test_ack_timeouts.py",
     "tests/session/methods/test_transactions_portions.py",
 )
-# Files with tests that take long. A third of `make verify`, as in CI, runs a ninth of these tests, each on one of nine
-# days.
+# Files with tests that take long. With a third of `make verify`, as in CI, each of them runs on one of nine days.
 NINTH = (
+    "compat/duel/test_duel.py",
+    "compat/duel/test_planted_bugs.py",
+    "compat/fixtures/",
+    "compat/shovel/",
+    "tests/bench/",
+    "tests/container/",
+    "tests/environments/",
+    "tests/management/http/test_connection_aborted.py",
+    "tests/page/",
+    "tests/simulation/test_planted_bugs.py",
+    "tests/soak/",
+    "tests/torture/",
+)
+# Files with tests that take longest, each on one of 27 days.
+MONTHLY = (
     "compat/applications/test_applications.py",
     "compat/differential/test_conformance.py",
-    "compat/duel/test_duel.py",
-    "compat/fixtures/",
     "compat/oracle/test_profiles.py",
     "compat/oracles/",
-    "compat/shovel/",
     "tests/docs/test_examples.py",
     "tests/docs/test_pages.py",
     "tests/fuzzing/test_guided.py",
-    "tests/management/http/test_connection_aborted.py",
     "tests/package/",
-    "tests/page/test_accessibility.py",
-    "tests/page/test_scripts.py",
     "tests/pipeline/",
     "tests/pyspark_amqp/",
-    "tests/simulation/test_planted_bugs.py",
-    "tests/soak/",
     "tests/store/test_checkpoint.py",
     "tests/store/test_salvage.py",
-    "tests/torture/test_power_cuts.py",
 )
 # Files of `make test` of which CI runs a third of the tests.
 THIRD_OF_TEST = (
@@ -216,24 +221,30 @@ def is_in_third(item: pytest.Item, number: int, third: int) -> bool:
     return third_of(number) == third and (marked is None or marked.args == (turn_of_today(),))
 
 
-def is_in_ninth(number: int, third: int) -> bool:
-    """Return whether a third of today runs a long test, by its number among the long ones."""
-    return number % 9 == third + 3 * (turn_of_today() % 3)
+def is_of_today(number: int, days: int, third: int) -> bool:
+    """Return whether a third of today runs a test, by its number among those of NINTH or MONTHLY."""
+    return number % days == (third + 3 * turn_of_today()) % days
 
 
 def of_third(items: list[pytest.Item], third: int) -> list[pytest.Item]:
     """Return the tests that a third of today runs."""
-    long, halved = count(), count()
+    ninth, monthly, halved = count(), count(), count()
+    # The first test of a file has a multiple of three: so each third asks one of three versions.
+    others: dict[str, count[int]] = {}
     chosen: list[pytest.Item] = []
-    for number, item in enumerate(items):
+    for item in items:
+        has_turn = item.get_closest_marker("turn") is not None
         if item.nodeid.startswith(WHOLE_ONLY):
             is_chosen = False
         elif item.nodeid.startswith(HALF):
             is_chosen = next(halved) % 2 == third % 2
-        elif item.nodeid.startswith(NINTH) and item.get_closest_marker("turn") is None:
-            is_chosen = is_in_ninth(next(long), third)
+        elif item.nodeid.startswith(MONTHLY) and not has_turn:
+            is_chosen = is_of_today(next(monthly), 27, third)
+        elif item.nodeid.startswith(NINTH) and not has_turn:
+            is_chosen = is_of_today(next(ninth), 9, third)
         else:
-            is_chosen = is_in_third(item, number, third)
+            file = item.nodeid.partition("::")[0]
+            is_chosen = is_in_third(item, next(others.setdefault(file, count(3 * len(others)))), third)
         if is_chosen:
             chosen.append(item)
     return chosen

@@ -18,17 +18,8 @@ from compat.turns import TURNS
 
 ROOT = Path(__file__).parents[2]
 CONFTEST: dict[str, Any] = runpy.run_path(str(ROOT / "conftest.py"))
-PREFIXES = sorted(
-    {
-        CONFTEST["SMOKE"],
-        CONFTEST["HALF"],
-        *(
-            prefix
-            for name in ("VERIFY", "SPARK", "APART", "LONG", "MANY_MESSAGES", "NINTH", "THIRD_OF_TEST", "WHOLE_ONLY")
-            for prefix in CONFTEST[name]
-        ),
-    }
-)
+LISTS = ("VERIFY", "SPARK", "APART", "LONG", "MANY_MESSAGES", "MONTHLY", "NINTH", "THIRD_OF_TEST", "WHOLE_ONLY")
+PREFIXES = sorted({CONFTEST["SMOKE"], CONFTEST["HALF"], *(prefix for name in LISTS for prefix in CONFTEST[name])})
 
 
 @pytest.mark.parametrize("prefix", [prefix for prefix in PREFIXES if "::" not in prefix])
@@ -86,23 +77,25 @@ def test_a_test_with_a_turn_runs_on_one_of_27_days(number: int, turn: int, monke
     assert len(days) == 1
 
 
-@pytest.mark.parametrize("number", range(18))
-def test_a_long_test_runs_on_one_of_nine_days(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    days = []
-    for day in range(20_000, 20_009):
+@pytest.mark.parametrize("days", [9, 27])
+@pytest.mark.parametrize("number", range(30))
+def test_a_long_test_runs_on_one_of_its_days(number: int, days: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = []
+    for day in range(20_000, 20_000 + days):
         monkeypatch.setattr("time.time", lambda now=day * 24 * 3600: now)
-        if CONFTEST["is_in_ninth"](number, day % 3):
-            days.append(day)
+        if CONFTEST["is_of_today"](number, days, day % 3):
+            run.append(day)
     monkeypatch.undo()
-    assert len(days) == 1
+    assert len(run) == 1
 
 
-def test_long_tests_are_numbered_among_themselves() -> None:
-    long = CONFTEST["NINTH"][0]
-    items = [Named(long if number % 2 else "tests/other.py") for number in range(36)]
+@pytest.mark.parametrize(("files", "each_third"), [("NINTH", 3), ("MONTHLY", 1)])
+def test_long_tests_are_numbered_among_themselves(files: str, each_third: int) -> None:
+    long = CONFTEST[files][0]
+    items = [Named(long if number % 2 else "tests/other.py") for number in range(54)]
     chosen = [CONFTEST["of_third"](items, third) for third in range(3)]
-    assert [sum(item.nodeid == long for item in items) for items in chosen] == [2, 2, 2]
-    assert sum(item.nodeid != long for items in chosen for item in items) == 18
+    assert [sum(item.nodeid == long for item in items) for items in chosen] == [each_third] * 3
+    assert sum(item.nodeid != long for items in chosen for item in items) == 27
 
 
 class Marking(Named):
