@@ -39,8 +39,8 @@ COMPILED = {
     "broker/durability": "chunk damaged journal overflow_buffer paged_buffer stream_log",
     "broker/observe": "message_trace record recorder",
     "broker/queues": (
-        "arrival_backlog backlog backlog_queue before_death classic consumer consumer_rotation expiry giving_up "
-        "length_limit memory_buffer octets priority priority_backlog queue queue_trace quorum quorum_backlog "
+        "arrival_backlog arrival_times backlog backlog_queue before_death classic consumer consumer_rotation expiry "
+        "giving_up length_limit memory_buffer octets priority priority_backlog queue queue_trace quorum quorum_backlog "
         "quorum_order reply return_counts statistics stream unused_expiry"
     ),
     "broker/routing": "destinations route route_cache vhost_counts",

@@ -108,7 +108,7 @@ def test_a_limit_is_set(browser: Browser, running: RunningServer) -> None:
     browser.fill("Limit", "max-queues", "dialog")
     browser.fill("Value", "1000", "dialog")
     browser.press("Set limit", "dialog")
-    browser.until(lambda: browser.row("/")[2] == "1000")
+    browser.until(lambda: browser.row("/")[2] == "1,000")
     assert running.server.broker.vhosts["/"].limits.given == {"max-queues": 1000}
     browser.press("Clear")
     browser.until(lambda: running.server.broker.vhosts["/"].limits.given == {})

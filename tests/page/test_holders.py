@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from urllib.parse import quote
 
@@ -45,6 +46,14 @@ def test_the_consumers_of_a_queue_come_before_its_messages_with_what_they_hold(
     worker.basic_ack(1)
     worker.connection.process_data_events()
     browser.until(lambda: browser.row("slow")[4] != "0/s")
+
+
+def test_the_oldest_message_is_as_old_as_its_stay(browser: Browser, worker: BlockingChannel) -> None:
+    browser.start(f"queues/%2F/{QUEUE}")
+    browser.until(lambda: re.search(r"\n[1-9]\d* s$", browser.find(".facts div", "Oldest message").text))
+    worker.queue_purge(QUEUE)
+    browser.until(lambda: browser.find(".facts div", "Oldest message").text.endswith("\n\u2013"))
+    assert browser.find(".facts div", "Head timestamp").text.endswith("\n\u2013")
 
 
 def test_messages_that_were_got_are_counted_beside_the_consumers(browser: Browser, running: RunningServer) -> None:

@@ -161,7 +161,7 @@ LAYERS = {
         },
         {"asyncio"},
     ),
-    "management/node": Layer({"amqp", "broker/counting", "broker/scheduling"}, MANAGEMENT),
+    "management/node": Layer({"amqp", "broker/counting", "broker/queues", "broker/scheduling"}, MANAGEMENT),
     "management/documents": Layer(
         {
             "amqp",

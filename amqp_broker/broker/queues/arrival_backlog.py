@@ -51,6 +51,13 @@ class ArrivalBacklog(Backlog):
         return len(self.returned) + len(self.ready) + (0 if paged is None else len(paged))
 
     @property
+    def arrival_count(self) -> int:
+        return self.head + len(self.ready) if self.paged is None else self.paged.next
+
+    def oldest_arrival(self) -> int | None:
+        return self.head_position() if len(self) else None
+
+    @property
     def range_count(self) -> int:
         return 1
 

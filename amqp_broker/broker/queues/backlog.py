@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Final, Self
 
 from mypy_extensions import mypyc_attr
 
@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from amqp_broker.amqp.message import Message
     from amqp_broker.broker.durability.journal import Journal
     from amqp_broker.broker.durability.paged_buffer import PagedBuffer
+
+# Returned messages among which the oldest is looked for. Of more, the lowest position since then counts.
+RETURNED_MAX: Final = 1_000
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -26,6 +29,18 @@ class Backlog:
 
     @abstractmethod
     def __len__(self) -> int: ...
+
+    @property
+    @abstractmethod
+    def arrival_count(self) -> int:
+        """The number of messages that have arrived so far; the next one to arrive has this number."""
+
+    @abstractmethod
+    def oldest_arrival(self) -> int | None:
+        """Return the number of the ready message that arrived first; None if nothing is ready.
+
+        While more than RETURNED_MAX messages are returned, it may be that of one that has left since.
+        """
 
     @property
     @abstractmethod

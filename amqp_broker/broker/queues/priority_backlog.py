@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Self
 
 from mypy_extensions import mypyc_attr
 
+from amqp_broker.broker.durability.journal import END
 from amqp_broker.broker.durability.paged_buffer import PagedBuffer
-from amqp_broker.broker.queues.backlog import Backlog
+from amqp_broker.broker.queues.backlog import RETURNED_MAX, Backlog
 from amqp_broker.broker.queues.memory_buffer import MemoryBuffer
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ class PriorityBacklog(Backlog):
     The remainder of a position divided by the number of buffers is the message's priority.
     """
 
-    __slots__ = ("_buffers", "_count", "_deadlines", "_in_use", "_next", "_returned")
+    __slots__ = ("_buffers", "_count", "_deadlines", "_first_returned", "_in_use", "_next", "_returned")
 
     def __init__(self, deadlines: dict[int, int], priority_max: int) -> None:
         self._deadlines = deadlines
@@ -37,9 +38,21 @@ class PriorityBacklog(Backlog):
         self._next = 0
         # Returned messages: (-priority, position, message), the next one first.
         self._returned: list[tuple[int, int, Message]] = []
+        # No returned message has a lower position.
+        self._first_returned = END
 
     def __len__(self) -> int:
         return self._count + len(self._returned)
+
+    @property
+    def arrival_count(self) -> int:
+        return self._next
+
+    def oldest_arrival(self) -> int | None:
+        if len(self._returned) <= RETURNED_MAX:
+            self._first_returned = min((position for _, position, _ in self._returned), default=END)
+        positions = [self._first_returned, *(buffer.head_position() for buffer in self._buffers if buffer)]
+        return min(positions) // len(self._buffers) if len(self) else None
 
     @property
     def range_count(self) -> int:
@@ -120,6 +133,8 @@ class PriorityBacklog(Backlog):
         return message, position, position < buffer.redelivered_before
 
     def put_back(self, position: int, message: Message) -> int:
+        if position < self._first_returned:
+            self._first_returned = position
         heapq.heappush(self._returned, (-(position % len(self._buffers)), position, message))
         return position
 

@@ -12,7 +12,7 @@ from mypy_extensions import mypyc_attr
 from amqp_broker.amqp.message import failures_of
 from amqp_broker.broker.durability.journal import END
 from amqp_broker.broker.durability.paged_buffer import PagedBuffer
-from amqp_broker.broker.queues.backlog import Backlog
+from amqp_broker.broker.queues.backlog import RETURNED_MAX, Backlog
 from amqp_broker.broker.queues.memory_buffer import MemoryBuffer
 from amqp_broker.broker.queues.octets import octets_of
 from amqp_broker.broker.queues.quorum_order import LEVELS, PRIORITY_DEFAULT, quorum_order
@@ -38,6 +38,7 @@ class QuorumBacklog(Backlog):
         "_counts",
         "_counts_properties",
         "_deadlines",
+        "_first_returned",
         "_levels",
         "_next",
         "_priority_levels",
@@ -69,6 +70,8 @@ class QuorumBacklog(Backlog):
         self._withhold: Callable[[int, Stored], bool] = withhold
         self._next = 0
         self._returned: deque[tuple[int, Message]] = deque()
+        # No returned message has a lower position.
+        self._first_returned = END
         self._use([MemoryBuffer(deadlines) for _ in range(LEVELS)])
 
     def _use(self, buffers: Sequence[MemoryBuffer | PagedBuffer]) -> None:
@@ -78,6 +81,16 @@ class QuorumBacklog(Backlog):
 
     def __len__(self) -> int:
         return self._count + len(self._returned)
+
+    @property
+    def arrival_count(self) -> int:
+        return self._next
+
+    def oldest_arrival(self) -> int | None:
+        if len(self._returned) <= RETURNED_MAX:
+            self._first_returned = min((position for position, _ in self._returned), default=END)
+        positions = [self._first_returned, *(buffer.head_position() for buffer in self._levels if buffer)]
+        return min(positions) // LEVELS if len(self) else None
 
     @property
     def range_count(self) -> int:
@@ -224,6 +237,8 @@ class QuorumBacklog(Backlog):
                 yield position, message
 
     def put_back(self, position: int, message: Message) -> int:
+        if position < self._first_returned:
+            self._first_returned = position
         self._returned.append((position, message))
         return position
 
@@ -260,10 +275,13 @@ class QuorumBacklog(Backlog):
         return new_position
 
     def return_to_head(self, position: int, message: Message) -> None:
+        if position < self._first_returned:
+            self._first_returned = position
         self._returned.appendleft((position, message))
 
     def put_back_all(self, messages: dict[int, Message]) -> None:
         """Return messages of a snapshot, in the order in which they arrived."""
+        self._first_returned = min(self._first_returned, *messages, END)
         self._returned.extend(sorted(messages.items(), key=lambda item: item[0] // LEVELS))
 
     def rewrite(self, position: int, stored: Stored) -> None:

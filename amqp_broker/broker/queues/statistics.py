@@ -11,6 +11,7 @@ from amqp_broker.broker.counting.incident import QueueIncidents
 if TYPE_CHECKING:
     from amqp_broker.broker.counting.history import History
     from amqp_broker.broker.exchanges.exchange import Exchange
+    from amqp_broker.broker.queues.arrival_times import ArrivalTimes
 
 
 # The numbers of all messages, of ready and of unacked ones.
@@ -27,6 +28,7 @@ class QueueStatistics:
 
     __slots__ = (
         "active_at_ms",
+        "arrivals",
         "deliveries",
         "delivery_counts",
         "given_up",
@@ -44,6 +46,8 @@ class QueueStatistics:
         self.delivery_counts = (self.deliveries, *totals)
         self.given_up: Counter[str] = Counter()
         self.history: History | None = None
+        # None while nothing is ready.
+        self.arrivals: ArrivalTimes | None = None
         self.incidents: QueueIncidents | None = None
         self.lengths = NO_MESSAGES
         # When messages were last seen to have come or gone (ms since the epoch).

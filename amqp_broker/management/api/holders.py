@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
+from amqp_broker.broker.queues.arrival_times import oldest_arrived_ms
 from amqp_broker.broker.scheduling.portions import Steps
 from amqp_broker.management.documents.values import json_of
 from amqp_broker.management.http.answers import not_found
@@ -25,7 +26,7 @@ endpoints = Endpoints()
 
 @endpoints.on("GET /_broker/queues/{vhost}/{queue}/consumers", tag=MANAGEMENT)
 def holders(request: Request) -> Steps[dict[str, Any]]:
-    """List a queue's consumers with what each holds: unacked messages, since when the oldest, and totals."""
+    """List a queue's consumers with what each holds, and when its oldest ready message arrived."""
     queue, now = request.vhost.queues.get(request.path["queue"]), request.broker.real_now()
     if queue is None:
         raise not_found()
@@ -37,7 +38,12 @@ def holders(request: Request) -> Steps[dict[str, Any]]:
         yield
     rows.sort(key=lambda row: -row["unacked"])
     # Others were got by basic.get, or by consumers that are cancelled.
-    return {"consumers": rows, "unacked_elsewhere": max(queue.unacked_count - held, 0), "now_ms": now}
+    return {
+        "consumers": rows,
+        "unacked_elsewhere": max(queue.unacked_count - held, 0),
+        "oldest_ready_ms": oldest_arrived_ms(queue, now),
+        "now_ms": now,
+    }
 
 
 def _row(consumer: Consumer, now: int) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from amqp_broker.amqp.errors import InvalidParameter
 from amqp_broker.broker.counting.history import BASIC, GLOBAL, Charted, History, Retention
+from amqp_broker.broker.queues.arrival_times import sample_arrivals
 from amqp_broker.broker.scheduling.portions import Steps
 from amqp_broker.management.node.totals import lengths_of, sampled
 
@@ -190,6 +191,7 @@ class Rates:
 
     def _sample_queue(self, queue: Queue) -> int:
         queue.is_changed = False
+        sample_arrivals(queue, self._broker.real_now())
         statistics, lengths = queue.statistics, lengths_of(queue)
         all_, ready, unacked = lengths.values()
         self._broker.vhosts[queue.vhost.name].counts.sample_lengths(queue, (all_, ready, unacked))

@@ -97,6 +97,19 @@ def test_consumers_of_one_channel_have_their_own_oldest_message(desk: Desk) -> N
     assert ages == {"first": pytest.approx(90_000, abs=5000), "second": pytest.approx(30_000, abs=5000)}
 
 
+def test_the_oldest_ready_message_has_the_time_of_its_arrival(desk: Desk) -> None:
+    publisher = filled(desk, 1)
+    arrived_ms = desk.broker.real_now()
+    wait(desk, 60)
+    publisher.publish("q")
+    wait(desk, 30)
+    assert held(desk)["oldest_ready_ms"] == pytest.approx(arrived_ms, abs=5000)
+    publisher.get("q")
+    assert held(desk)["oldest_ready_ms"] == pytest.approx(arrived_ms + 60_000, abs=5000)
+    publisher.get("q")
+    assert held(desk)["oldest_ready_ms"] is None
+
+
 def test_messages_that_were_got_are_held_elsewhere(desk: Desk) -> None:
     peer = filled(desk, 3)
     assert peer.get("q", no_ack=False)

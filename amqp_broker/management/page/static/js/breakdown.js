@@ -29,7 +29,7 @@ function breakdown(title, head, counters, empty) {
   const per = (counter) => (one) => {
     const total = one.stats?.[counter] ?? 0;
     const now = one.rates[counter] ?? 0;
-    return total === 0 ? "" : now === 0 ? number(total) : `${number(total)} · ${rate(now)}`;
+    return total === 0 ? null : now === 0 ? number(total) : `${number(total)} · ${rate(now)}`;
   };
   const table = new Table({
     label: title,

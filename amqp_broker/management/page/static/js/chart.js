@@ -1,7 +1,7 @@
 // Lines over the last minutes, drawn by uPlot in the colours of the theme.
 
 import { h, text } from "./dom.js";
-import { number, rate } from "./format.js";
+import { BLANK, number, rate } from "./format.js";
 
 // Seconds, seconds between two samples, and name. Longer ones are only kept of the node and of virtual hosts.
 const SPANS = [
@@ -82,7 +82,7 @@ export class Chart {
     this.longest = longest;
     this.onspan = onspan;
     [this.span] = shownSpan(longest);
-    this.values = samples.series.map(() => h("b", null, "–"));
+    this.values = samples.series.map(() => h("b", null, BLANK));
     this.place = h("div", { class: "plot", role: "img", "aria-label": title });
     this.spans = h(
       "select",

@@ -16,7 +16,7 @@ const KINDS = [
 
 /** Return the part of the overview with churn; `update(churn_rates)` shows new numbers. */
 export function churnPart() {
-  const per = (name) => (row) => (row[name] ? rate(row.churn[`${row[name]}_details`]?.rate ?? 0) : "");
+  const per = (name) => (row) => (row[name] ? rate(row.churn[`${row[name]}_details`]?.rate ?? 0) : null);
   const total = (name) => (row) => (row[name] ? number(row.churn[row[name]] ?? 0) : "");
   const table = new Table({
     label: "Churn",

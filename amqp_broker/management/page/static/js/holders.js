@@ -2,7 +2,7 @@
 
 import { get } from "./api.js";
 import { h, text } from "./dom.js";
-import { duration, number, path, rate } from "./format.js";
+import { BLANK, duration, limit, number, path, rate } from "./format.js";
 import { part } from "./list.js";
 import { Rates } from "./live.js";
 import { link, Table, tags } from "./table.js";
@@ -19,10 +19,10 @@ export function holdersPart(vhost, name) {
       { title: "Consumer tag", isHead: true, isKept: true, wide: true, value: (one) => one.consumer_tag },
       { title: "Connection", isKept: true, wide: true, value: (one) => link(one.connection_name ?? one.connection, `#/connections/${path(one.connection)}`) },
       { title: "Unacked", isKept: true, numeric: true, value: (one) => (one.ack_required ? number(one.unacked) : "automatic") },
-      { title: "Oldest unacked", isKept: true, numeric: true, value: (one) => (one.oldest_unacked_ms === null ? "–" : duration(now - one.oldest_unacked_ms)) },
-      { title: "Ack", numeric: true, value: (one) => (one.ack_required ? rate(one.rates.acked ?? 0) : "–") },
+      { title: "Oldest unacked", isKept: true, numeric: true, value: (one) => (one.oldest_unacked_ms === null ? BLANK : duration(now - one.oldest_unacked_ms)) },
+      { title: "Ack", numeric: true, value: (one) => (one.ack_required ? rate(one.rates.acked ?? 0) : BLANK) },
       { title: "Deliver", numeric: true, value: (one) => rate(one.rates.delivered ?? 0) },
-      { title: "Prefetch", numeric: true, value: (one) => one.prefetch_count || "no limit" },
+      { title: "Prefetch", numeric: true, value: (one) => limit(one.prefetch_count) },
       { title: "State", minor: true, value: (one) => tags([one.activity_status.replace(/_/g, " "), "", one.activity_status === "waiting" ? "" : "good"]) },
       { title: "Channel", minor: true, value: (one) => link(String(one.channel), `#/channels/${path(`${one.connection} (${one.channel})`)}`) },
     ],
@@ -30,11 +30,17 @@ export function holdersPart(vhost, name) {
     empty: "No consumers.",
   });
   const elsewhere = h("p", { class: "muted", hidden: true });
+  let oldest = BLANK;
   return {
+    /** How long the oldest ready message has been in the queue. */
+    get oldest() {
+      return oldest;
+    },
     element: part("Consumers", table.element, elsewhere),
     load: async () => {
       const held = await get(`/_broker/queues/${path(vhost, name)}/consumers`);
       now = held.now_ms;
+      oldest = held.oldest_ready_ms === null ? BLANK : duration(now - held.oldest_ready_ms);
       for (const one of held.consumers) one.rates = rates.of(keyOf(one), { acked: one.acked, delivered: one.delivered }, now);
       rates.keep(new Set(held.consumers.map(keyOf)));
       table.update(held.consumers);

@@ -1,6 +1,6 @@
 // The messages of a queue: ready and unacked, in memory and persistent, in number and in size.
 
-import { number, octets } from "./format.js";
+import { BLANK, number, octets } from "./format.js";
 import { Table } from "./table.js";
 
 const COLUMNS = [
@@ -29,4 +29,4 @@ export function messageSplit() {
 }
 
 /** Return the share of the time in which a queue could deliver at once, in percent. */
-export const capacity = (queue) => (queue.consumers && typeof queue.consumer_capacity === "number" ? `${Math.round(queue.consumer_capacity * 100)} %` : "–");
+export const capacity = (queue) => (queue.consumers && typeof queue.consumer_capacity === "number" ? `${Math.round(queue.consumer_capacity * 100)} %` : BLANK);

@@ -2,6 +2,7 @@
 
 import { marked, h, put, text, unseen } from "./dom.js";
 import { Fitting } from "./fitting.js";
+import { BLANK } from "./format.js";
 import { SHORT_MAX, VirtualRows } from "./virtual_rows.js";
 
 /** A cell with elements, rebuilt only when `shown` changes. */
@@ -22,6 +23,7 @@ function shortened(label) {
 export const tag = (label, kind = "") => h("span", { class: `tag ${kind}` }, label);
 export const tags = (...labels) => {
   const given = labels.filter(Boolean);
+  if (!given.length) return BLANK;
   return cell(given, () => given.map(([label, title, kind]) => h("span", { class: `tag ${kind ?? ""}`, title: title || whole(label) }, label)));
 };
 
@@ -126,7 +128,7 @@ export class Table {
     if (!row) this.rows.set(key, (row = this.add()));
     row.place = place;
     row.setAttribute("aria-rowindex", this.first + place + 2);
-    this.columns.forEach((column, index) => change(row.cells[index], column.value(this.items[place])));
+    this.columns.forEach((column, index) => change(row.cells[index], column.value(this.items[place]), column.title ? BLANK : ""));
     return row;
   }
 
@@ -180,15 +182,21 @@ export class Table {
 
 const kinds = (column) => [column.numeric && "numeric", column.wide && "wide", column.minor && "minor", column.isHead && "head"].filter(Boolean).join(" ") || null;
 
-function change(place, value) {
+// Values that say that there is nothing.
+const NOTHING = new Set([BLANK, "0", "0/s", "0 B/s"]);
+
+/** Show a value in its place; one that is empty has the same form everywhere. */
+function change(place, value, blank = BLANK) {
   if (value !== null && typeof value === "object") {
     if (place.shown === value.shown) return;
     place.shown = value.shown;
+    place.classList.remove("nothing");
     put(place, value.build());
   } else {
     place.shown = null;
-    const shown = value === null || value === undefined ? "" : String(value);
+    const shown = value === null || value === undefined || value === "" ? blank : String(value);
     text(place, shown);
+    place.classList.toggle("nothing", NOTHING.has(shown));
     if (whole(shown)) place.title = marked(shown);
     else place.removeAttribute("title");
   }

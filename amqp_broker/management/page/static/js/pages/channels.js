@@ -2,7 +2,7 @@ import { get } from "../api.js";
 import { deliveriesBy, publishesBy } from "../breakdown.js";
 import { ObjectCharts } from "../chart.js";
 import { h } from "../dom.js";
-import { number, path, rate, toQueue } from "../format.js";
+import { BLANK, limit, number, path, rate, toQueue } from "../format.js";
 import { detail, list as listPage, part } from "../list.js";
 import { MESSAGE_RATES, Rates, Samples } from "../live.js";
 import { state } from "../state.js";
@@ -20,7 +20,7 @@ const columns = () => [
   { title: "Mode", value: mode },
   { title: "State", sort: "state", value: (one) => status(one.state) },
   { title: "Consumers", sort: "consumer_count", numeric: true, value: (one) => number(one.consumer_count) },
-  { title: "Prefetch", sort: "prefetch_count", numeric: true, value: (one) => one.prefetch_count || "–" },
+  { title: "Prefetch", sort: "prefetch_count", numeric: true, value: (one) => limit(one.prefetch_count) },
   { title: "Unacked", sort: "messages_unacknowledged", numeric: true, value: (one) => number(one.messages_unacknowledged) },
   { title: "Unconfirmed", sort: "messages_unconfirmed", numeric: true, value: (one) => number(one.messages_unconfirmed) },
   { title: "Publish", numeric: true, value: (one) => per(one, "publish") },
@@ -30,7 +30,7 @@ const columns = () => [
 
 const per = (one, name) => {
   const value = one.rates?.[name] ?? one.message_stats?.[`${name}_details`]?.rate;
-  return value === undefined && !one.message_stats?.[name] ? "" : rate(value ?? 0);
+  return rate(value ?? 0);
 };
 
 function rated() {
@@ -71,12 +71,12 @@ export function consumerTable(empty = "No consumers.") {
   return new Table({
     label: "Consumers",
     columns: [
-      { title: "Channel", wide: true, value: (one) => (one.channel_details?.name ? link(one.channel_details.name, to(one.channel_details.name)) : "–") },
+      { title: "Channel", wide: true, value: (one) => (one.channel_details?.name ? link(one.channel_details.name, to(one.channel_details.name)) : BLANK) },
       { title: "Queue", value: (one) => (one.queue ? link(one.queue.name, toQueue(one.queue.vhost, one.queue.name)) : "") },
       { title: "Consumer tag", value: (one) => one.consumer_tag },
       { title: "Acks", value: (one) => (one.ack_required ? "manual" : "automatic") },
       { title: "Exclusive", value: (one) => (one.exclusive ? "yes" : "") },
-      { title: "Prefetch", numeric: true, value: (one) => one.prefetch_count || "–" },
+      { title: "Prefetch", numeric: true, value: (one) => limit(one.prefetch_count) },
       { title: "State", value: (one) => tags(one.activity_status && [one.activity_status.replace(/_/g, " "), "", one.active === false ? "" : "good"]) },
     ],
     key: (one) => `${one.channel_details?.name} ${one.consumer_tag}`,
@@ -109,19 +109,19 @@ export function one(name) {
       given ??= await get(`/api/connections/${path(connection)}?columns=user_provided_name`).then((found) => found.user_provided_name || "", () => "");
       page.rename(given ? `Channel ${one.number} of ${given}` : name);
       facts.update([
-        ["Connection", connection ? link(connection, `#/connections/${path(connection)}`) : "–"],
+        ["Connection", connection ? link(connection, `#/connections/${path(connection)}`) : null],
         ["Virtual host", one.vhost],
         ["User", one.user],
         ["State", status(one.state)],
         ["Mode", one.confirm || one.transactional ? mode(one) : "plain"],
-        ["Prefetch", one.prefetch_count || "no limit"],
-        ["Prefetch of all consumers", one.global_prefetch_count || "no limit"],
+        ["Prefetch", limit(one.prefetch_count)],
+        ["Prefetch of all consumers", limit(one.global_prefetch_count)],
         ["Unacked", number(one.messages_unacknowledged)],
         ["Unconfirmed", number(one.messages_unconfirmed)],
         ["Uncommitted", number(one.messages_uncommitted)],
-        ["Publish", per(one, "publish") || "–"],
-        ["Deliver / get", per(one, "deliver_get") || "–"],
-        ["Ack", per(one, "ack") || "–"],
+        ["Publish", per(one, "publish")],
+        ["Deliver / get", per(one, "deliver_get")],
+        ["Ack", per(one, "ack")],
       ]);
       consumers.update(one.consumer_details ?? []);
       publishes.update(one.publishes);

@@ -1,7 +1,7 @@
 import { get, remove } from "../api.js";
 import { ObjectCharts } from "../chart.js";
 import { h, show } from "../dom.js";
-import { date, octets, path } from "../format.js";
+import { date, number, octets, path, speed } from "../format.js";
 import { confirm } from "../form.js";
 import { detail, list as listPage, part } from "../list.js";
 import { Rates, Samples } from "../live.js";
@@ -30,17 +30,15 @@ export function list() {
       { title: "Virtual host", sort: "vhost", value: (one) => one.vhost },
       { title: "User", sort: "user", value: (one) => one.user },
       { title: "State", isKept: true, sort: "state", value: (one) => status(one.state) },
-      { title: "TLS", value: (one) => (one.ssl ? "●" : "") },
+      { title: "TLS", value: (one) => (one.ssl ? "yes" : null) },
       { title: "Client", minor: true, value: product },
-      { title: "Channels", sort: "channels", numeric: true, value: (one) => one.channels },
+      { title: "Channels", sort: "channels", numeric: true, value: (one) => number(one.channels) },
       { title: "From client", numeric: true, value: (one) => speed(one.rates.recv ?? one.recv_oct_details?.rate) },
       { title: "To client", numeric: true, value: (one) => speed(one.rates.send ?? one.send_oct_details?.rate) },
     ],
     empty: h("div", null, h("b", null, "No connections."), h("p", null, "Clients appear here when they connect.")),
   });
 }
-
-const speed = (value) => (value ? `${octets(Math.round(value))}/s` : "–");
 
 export function one(name) {
   const facts = new Facts();
@@ -83,7 +81,7 @@ export function one(name) {
         ["Virtual host", one.vhost],
         ["User", one.user],
         ["State", status(one.state)],
-        ["Client", product(one) || "–"],
+        ["Client", product(one)],
         ["Connected", date(one.connected_at)],
         ["Protocol", one.protocol],
         ["Authentication", one.auth_mechanism],

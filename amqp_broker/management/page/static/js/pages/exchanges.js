@@ -30,7 +30,7 @@ export function list() {
   const rates = new Rates();
   const per = (name) => (one) => {
     const value = one.rates[name] ?? one.message_stats?.[`${name}_details`]?.rate;
-    return one.message_stats?.[name] ? rate(value ?? 0) : "";
+    return rate(value ?? 0);
   };
   return listPage({
     title: "Exchanges",
@@ -122,7 +122,7 @@ export function one(vhost, given) {
         ["Virtual host", vhost],
         ["Type", one.type],
         ["Features", features(one)],
-        ["Policy", one.policy || "–"],
+        ["Policy", one.policy],
         ["Arguments", cell(one.arguments ?? {}, () => h("code", null, plain(one.arguments ?? {})))],
         ["Published in", plain(one.message_stats?.publish_in ?? 0)],
         ["Published out", plain(one.message_stats?.publish_out ?? 0)],

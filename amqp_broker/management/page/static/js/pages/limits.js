@@ -1,7 +1,7 @@
 import { remove, set } from "../api.js";
 import { h, toast } from "../dom.js";
 import { dialog } from "../form.js";
-import { path } from "../format.js";
+import { BLANK, number, path } from "../format.js";
 import { list as listPage } from "../list.js";
 import { state } from "../state.js";
 import { cell, link } from "../table.js";
@@ -31,7 +31,7 @@ function one(title, address, by, names) {
     key: (row) => row[by],
     columns: [
       { title: by === "vhost" ? "Virtual host" : "User", sort: by, wide: true, value: (row) => link(row[by], `#/${by}s/${path(row[by])}`) },
-      ...names.map((name) => ({ title: name, numeric: true, value: (row) => (name in row.value ? (row.value[name] < 0 ? "no limit" : row.value[name]) : "–") })),
+      ...names.map((name) => ({ title: name, numeric: true, value: (row) => (name in row.value ? (row.value[name] < 0 ? "no limit" : number(row.value[name])) : BLANK) })),
       {
         title: "",
         numeric: true,

@@ -3,7 +3,7 @@ import { attentionPart } from "../attention.js";
 import { Chart, shownSpan } from "../chart.js";
 import { churnPart, resetButton } from "../churn.js";
 import { h, show, text } from "../dom.js";
-import { duration, number, octets, rate } from "../format.js";
+import { BLANK, duration, number, octets, rate } from "../format.js";
 import { part } from "../list.js";
 import { follow, live, MESSAGE_RATES, QUEUED, Samples } from "../live.js";
 import { state } from "../state.js";
@@ -25,8 +25,8 @@ export function page() {
   const queued = new Chart({ title: "Queued messages", samples: live.queued, onspan: load });
   const rates = new Chart({ title: "Message rates", samples: live.messageRates, isRate: true, onspan: load });
   const past = { queued: new Samples(QUEUED), rates: new Samples(MESSAGE_RATES) };
-  const counts = new Map(TILES.map(([name]) => [name, h("b", null, "–")]));
-  const messages = h("b", null, "–");
+  const counts = new Map(TILES.map(([name]) => [name, h("b", null, BLANK)]));
+  const messages = h("b", null, BLANK);
   const flow = h("span");
   const tiles = h(
     "div",

@@ -86,7 +86,7 @@ export function one(vhost, name) {
       // Each queue has the binding of the default exchange.
       shown = { ...one, bindings: bound.filter((binding) => binding.source !== "").length };
       charts.draw(one);
-      facts.update(factsOf(one));
+      facts.update(factsOf(one, holders.oldest));
       split.update(one);
       bindings.update(bound);
       incoming.update(one.incoming);
@@ -107,7 +107,7 @@ export function one(vhost, name) {
   return charts.on(page);
 }
 
-function factsOf(one) {
+function factsOf(one, oldest) {
   const definition = one.effective_policy_definition;
   const hasPolicy = definition && Object.keys(definition).length > 0;
   return [
@@ -121,10 +121,11 @@ function factsOf(one) {
     ["Type", type(one)],
     ["Features", features(one)],
     ["Arguments", cell(one.arguments ?? {}, () => h("code", null, plain(one.arguments ?? {})))],
-    ["Policy", one.policy ? link(one.policy, "#/policies") : "–"],
-    ["Set by policy", hasPolicy ? cell(definition, () => h("code", null, plain(definition))) : "–"],
-    ["Owner", one.owner_pid_details?.name ? link(one.owner_pid_details.name, `#/connections/${path(one.owner_pid_details.name)}`) : "–"],
+    ["Policy", one.policy ? link(one.policy, "#/policies") : null],
+    ["Set by policy", hasPolicy ? cell(definition, () => h("code", null, plain(definition))) : null],
+    ["Owner", one.owner_pid_details?.name ? link(one.owner_pid_details.name, `#/connections/${path(one.owner_pid_details.name)}`) : null],
     ["Memory", octets(one.memory)],
-    ["Oldest message", one.head_message_timestamp ? date(one.head_message_timestamp * 1000) : "–"],
+    ["Oldest message", oldest],
+    ["Head timestamp", date(one.head_message_timestamp ? one.head_message_timestamp * 1000 : null)],
   ];
 }

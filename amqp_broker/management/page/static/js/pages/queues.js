@@ -55,7 +55,7 @@ export function list() {
   const rates = new Rates();
   const per = (name) => (one) => {
     const value = one.rates[name] ?? one.message_stats?.[`${name}_details`]?.rate;
-    return one.message_stats?.[name] ? rate(value ?? 0) : "";
+    return rate(value ?? 0);
   };
   return listPage({
     title: "Queues and Streams",

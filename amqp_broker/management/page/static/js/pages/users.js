@@ -1,7 +1,7 @@
 import { get, remove, set } from "../api.js";
 import { h, toast } from "../dom.js";
 import { confirm, dialog, form } from "../form.js";
-import { counted, path } from "../format.js";
+import { capital, counted, path } from "../format.js";
 import { detail, list as listPage, part } from "../list.js";
 import { state } from "../state.js";
 import { cell, Facts, link, Table, tags } from "../table.js";
@@ -27,7 +27,7 @@ export function list() {
       { title: "Name", sort: "name", wide: true, isHead: true, value: (one) => link(one.name, `#/users/${path(one.name)}`) },
       { title: "Tags", value: (one) => tags(...listed(one.tags).map((label) => [label])) },
       { title: "Virtual hosts", wide: true, value: (one) => (access.has(one.name) ? access.get(one.name).join(", ") : tags(["No access", "The user has no permission in any virtual host", "bad"])) },
-      { title: "Password", value: (one) => (one.password_hash ? "●" : "none") },
+      { title: "Password", value: (one) => (one.password_hash ? "set" : "none") },
       { title: "Limits", value: (one) => Object.entries(one.limits ?? {}).map(([name, value]) => `${name} ${value}`).join(", ") },
     ],
     actions: [h("button", { type: "button", class: "primary", "data-key": "n", onclick: () => edit(null), title: "n" }, "Add user")],
@@ -99,7 +99,7 @@ export function one(name) {
       facts.update([
         ["Tags", tags(...listed(user.tags).map((label) => [label]))],
         ["Password", user.password_hash ? "set" : "none"],
-        ["Hashing", user.hashing_algorithm ?? "–"],
+        ["Hashing", user.hashing_algorithm],
       ]);
       permissions.update(await get(`${address}/permissions`));
       topics.update(await get(`${address}/topic-permissions`).catch(() => []));
@@ -119,7 +119,7 @@ export function permissionTable(by, title) {
     label: "Permissions",
     columns: [
       { title, value: (one) => link(one[by], `#/${by}s/${path(one[by])}`) },
-      ...["configure", "write", "read"].map((kind) => ({ title: kind, value: (one) => cell(`p${one[kind]}`, () => h("code", null, one[kind] === "" ? "(nothing)" : one[kind])) })),
+      ...["configure", "write", "read"].map((kind) => ({ title: capital(kind), value: (one) => cell(`p${one[kind]}`, () => h("code", null, one[kind] === "" ? "(nothing)" : one[kind])) })),
       { title: "", numeric: true, value: (one) => cell(`${one.vhost}\n${one.user}`, () => clearButton(`/api/permissions/${path(one.vhost, one.user)}`)) },
     ],
     key: (one) => `${one.vhost} ${one.user}`,
@@ -141,7 +141,7 @@ export function permissionForm({ user = null, vhost = null, done }) {
       action: "Set permissions",
       fields: [
         user === null ? { name: "user", label: "User", required: true } : state.vhostField(),
-        ...["configure", "write", "read"].map((name) => ({ name, label: `${name[0].toUpperCase()}${name.slice(1)}`, value: ".*", help: name === "configure" ? "A regular expression for names" : null })),
+        ...["configure", "write", "read"].map((name) => ({ name, label: capital(name), value: ".*", help: name === "configure" ? "A regular expression for names" : null })),
       ],
       submit: async (values) => {
         const { configure, write, read } = values;
@@ -159,7 +159,7 @@ function topicTable() {
     columns: [
       { title: "Virtual host", value: (one) => one.vhost },
       { title: "Exchange", value: (one) => one.exchange || "(AMQP default)" },
-      ...["write", "read"].map((kind) => ({ title: kind, value: (one) => cell(`p${one[kind]}`, () => h("code", null, one[kind])) })),
+      ...["write", "read"].map((kind) => ({ title: capital(kind), value: (one) => cell(`p${one[kind]}`, () => h("code", null, one[kind])) })),
       { title: "", numeric: true, value: (one) => cell(`${one.vhost}\n${one.exchange}`, () => clearButton(`/api/topic-permissions/${path(one.vhost, one.user, one.exchange)}`)) },
     ],
     key: (one) => `${one.vhost} ${one.exchange}`,

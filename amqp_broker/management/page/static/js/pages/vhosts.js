@@ -116,7 +116,7 @@ export function one(name) {
       shown = one;
       text(tracing, one.tracing ? "Stop tracing" : "Start tracing");
       facts.update([
-        ["Description", one.description || "–"],
+        ["Description", one.description],
         ["Tags", labels(one)],
         ["Default queue type", one.default_queue_type && one.default_queue_type !== "undefined" ? one.default_queue_type : "classic"],
         ["Tracing", one.tracing ? "on" : "off"],
