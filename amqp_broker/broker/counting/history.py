@@ -60,6 +60,11 @@ class History:
         return self._rows[place - len(self._places) - 1] if place else 0
 
     @property
+    def newest_ms(self) -> int:
+        """The time of the newest sample (ms): when counts were last seen to have changed. 0 without a sample."""
+        return self._rows[-len(self._places) - 1] if self._rows else 0
+
+    @property
     def times(self) -> list[int]:
         """The times of the samples (ms), in ascending order."""
         return self._rows[:: len(self._places) + 1].tolist()

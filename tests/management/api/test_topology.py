@@ -6,7 +6,7 @@ import pytest
 from pamqp.commands import Basic, Exchange, Queue
 from pamqp.common import FieldTable
 
-from amqp_broker.management.api.topology import QUEUES_MAX
+from amqp_broker.management.api.topology import BUSY_MS, FOLDS_MAX, QUEUES_MAX, REST
 from tests.management.asking import Desk
 from tests.peer import Peer
 
@@ -104,8 +104,110 @@ def test_only_the_busiest_queues_are_drawn(desk: Desk, peer: Peer) -> None:
     drawn = {queue["name"] for queue in answer["queues"]}
     assert (len(drawn), drawn & {"retry", "orders"}) == (QUEUES_MAX, set())
     assert answer["totals"]["matching_queues"] == QUEUES_MAX + 3
-    # Ways to other queues are not drawn.
-    assert {source for source, _ in messages(answer)} == {""}
+    # The others are folded by the exchanges that lead to them.
+    assert [(fold["sources"], fold["queues"]) for fold in answer["folds"]] == [(["in"], 1), (["side"], 1), ([], 1)]
+    assert ways_of_folds(answer) == {
+        (("exchange", "in"), ("fold", "in")): 0,
+        (("exchange", "side"), ("fold", "side")): 0,
+        (("fold", "in"), ("exchange", "dead")): 0,
+        (("fold", ""), ("fold", "in")): 0,
+    }
+
+
+def ways_of_folds(answer: dict[str, Any]) -> dict[tuple[tuple[str, str], tuple[str, str]], int]:
+    """Return the messages of the ways from and to folds, which have the names of their sources here."""
+    names = {
+        fold["name"]: ",".join(fold["sources"] or ["rest"]) if fold["sources"] != [] else "" for fold in answer["folds"]
+    }
+
+    def end(way: dict[str, Any], of: str) -> tuple[str, str]:
+        return way[f"{of}_kind"], names[way[of]] if way[f"{of}_kind"] == "fold" else way[of]
+
+    ways = {(end(way, "source"), end(way, "destination")): way["messages"] for way in answer["ways"]}
+    return {way: count for way, count in ways.items() if "fold" in (way[0][0], way[1][0])}
+
+
+def bound(peer: Peer, name: str, exchange: str = "side") -> None:
+    peer.call(Queue.Declare(queue=name, durable=True))
+    peer.call(Queue.Bind(queue=name, exchange=exchange, routing_key=name))
+
+
+def test_busy_full_and_bound_queues_come_before_others(desk: Desk, peer: Peer) -> None:
+    for number in range(QUEUES_MAX):
+        peer.call(Queue.Declare(queue=f"idle{number}", durable=True))
+        # Busy a long time ago.
+        peer.publish(f"idle{number}", b"x")
+        peer.get(f"idle{number}")
+    # The samples of all, and a time in which nothing changes.
+    desk.node.rates.start()
+    desk.lab.advance(5_000 + BUSY_MS)
+    desk.broker.now = desk.lab.now
+    bound(peer, "bound")
+    for name in ("full", "busy"):
+        peer.call(Queue.Declare(queue=name, durable=True))
+        peer.publish(name, b"x")
+    peer.get("busy")
+    answer = asked(desk)
+    assert [queue["name"] for queue in answer["queues"]][:2] == ["full", "busy"]
+    assert {"bound", "orders", "audit"} <= {queue["name"] for queue in answer["queues"]}
+    [fold] = answer["folds"]
+    # Five are not idle, and "retry" is not bound.
+    assert (fold["sources"], fold["queues"]) == ([], 6)
+
+
+def test_a_fold_has_the_sums_of_its_queues_and_the_ways_to_them(desk: Desk, peer: Peer) -> None:
+    for number in range(QUEUES_MAX):
+        bound(peer, f"a{number}", "in")
+        for _ in range(5):
+            peer.publish(f"a{number}", b"x")
+    for number in range(100):
+        bound(peer, f"few{number:02}")
+    peer.publish("", b"x", exchange="side")
+    peer.consume("few99")
+    peer.publish("few98", b"x")
+    answer = asked(desk)
+    fold = answer["folds"][0]
+    assert {name: value for name, value in fold.items() if name not in ("name", "members")} == {
+        "sources": ["side"],
+        "queues": 101,
+        "ready": 101,
+        "unacked": 1,
+        "consumers": 1,
+        "delivered": 1,
+    }
+    [way] = [way for way in answer["ways"] if (way["source"], way["destination"]) == ("side", fold["name"])]
+    assert (way["messages"], way["more_keys"]) == (101, 98)
+    [direct] = [way for way in answer["ways"] if (way["source"], way["destination"]) == ("", fold["name"])]
+    assert (direct["messages"], direct["keys"]) == (1, [])
+    # Only while the same queues are in it are its counts compared.
+    assert asked(desk)["folds"][0] == fold
+    bound(desk.lab.connect(), "few100")
+    assert asked(desk)["folds"][0]["members"] != fold["members"]
+
+
+def test_dead_letters_to_a_folded_queue_take_a_way_to_its_fold(desk: Desk, peer: Peer) -> None:
+    peer.call(Queue.Declare(queue="zz", durable=True))
+    letters: FieldTable = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "zz"}
+    for number in range(QUEUES_MAX):
+        peer.call(Queue.Declare(queue=f"work{number}", durable=True, arguments=letters))
+        peer.publish(f"work{number}", b"x")
+    assert (("queue", "work0"), ("fold", "")) in ways_of_folds(asked(desk))
+
+
+def test_many_groups_are_folded_into_the_largest_and_the_rest(desk: Desk, peer: Peer) -> None:
+    for number in range(QUEUES_MAX):
+        peer.call(Queue.Declare(queue=f"q{number}", durable=True))
+        for _ in range(5):
+            peer.publish(f"q{number}", b"x")
+    for number in range(40):
+        peer.call(Exchange.Declare(exchange=f"e{number}", exchange_type="fanout"))
+        for other in range(2):
+            bound(peer, f"e{number}.{other}", f"e{number}")
+    folds = asked(desk)["folds"]
+    assert [fold["queues"] for fold in folds] == [2] * (FOLDS_MAX - 1) + [2 * (41 - FOLDS_MAX) + 3]
+    assert (folds[-1]["sources"], folds[-1]["name"]) == (None, REST)
+    # A mixture of queues has no ways: messages of one would be counted on those to another.
+    assert not any(way["destination"] == REST for way in asked(desk)["ways"])
 
 
 def test_bindings_in_a_circle_end(desk: Desk, peer: Peer) -> None:

@@ -18,7 +18,9 @@ const LEVELS = [0, 10, 100, 1000];
 const glow = (perSecond) => (perSecond > 0 ? `lit lit-${LEVELS.filter((one) => perSecond >= one).length}` : "");
 
 export class TopologyDrawing {
-  constructor() {
+  /** `unfold` is called with the name of an exchange whose other queues are to be shown. */
+  constructor(unfold) {
+    this.unfold = unfold;
     this.frame = h("div", { class: "drawing map-frame", tabindex: "0", role: "group", "aria-label": "Map as a picture" });
     this.shape = "";
   }
@@ -27,9 +29,9 @@ export class TopologyDrawing {
    * Draw anew what has been created or deleted; otherwise change numbers and light alone. The lists are always in the
    * same order; `rates` are per second, and undefined if they are not known yet.
    */
-  update({ exchanges, queues, ways }, vhost, rates) {
-    const shape = JSON.stringify([vhost, exchanges.map((one) => [one.name, one.type]), queues.map((one) => [one.name, one.type]), ways.map(({ messages, ...way }) => way)]);
-    if (shape !== this.shape) this.build(exchanges, queues, ways, vhost);
+  update({ exchanges, queues, folds, ways }, vhost, rates) {
+    const shape = JSON.stringify([vhost, exchanges.map((one) => [one.name, one.type]), queues.map((one) => [one.name, one.type]), folds.map((one) => one.sources), ways.map(({ messages, ...way }) => way)]);
+    if (shape !== this.shape) this.build(exchanges, queues, folds, ways, vhost);
     this.shape = shape;
     const arrived = new Map();
     for (const one of ways) {
@@ -38,7 +40,14 @@ export class TopologyDrawing {
       if (one.destination_kind === "exchange") arrived.set(one.destination, (arrived.get(one.destination) ?? 0) + perSecond);
     }
     for (const one of exchanges) this.exchange(one, rates.exchange(one), arrived.get(one.name) ?? 0);
-    for (const one of queues) this.queue(one, rates.queue(one));
+    for (const one of queues) this.queue("queue", one, rates.queue(one));
+    for (const one of folds) {
+      const node = this.nodes.get(`fold ${one.name}`);
+      text(node.label, foldName(one));
+      text(node.title, foldTitle(one));
+      this.lines.get(`out fold ${one.name}`).label = `Delivered from ${foldName(one)}`;
+      this.queue("fold", one, rates.fold(one));
+    }
   }
 
   exchange(one, published, arrived) {
@@ -46,10 +55,10 @@ export class TopologyDrawing {
     this.light(`in ${one.name}`, published, one.messages > 0);
   }
 
-  queue(one, delivered) {
+  queue(kind, one, delivered) {
     const consumers = one.consumers ? ` · ${number(one.consumers)} ${one.consumers === 1 ? "consumer" : "consumers"}` : "";
-    text(this.nodes.get(`queue ${one.name}`).detail, `${number(one.ready)} ready${consumers}`);
-    this.light(`out ${one.name}`, delivered, one.consumers > 0 || delivered > 0);
+    text(this.nodes.get(`${kind} ${one.name}`).detail, `${number(one.ready)} ready${consumers}`);
+    this.light(`out ${kind} ${one.name}`, delivered, one.consumers > 0 || delivered > 0);
   }
 
   light(key, perSecond, isThere = true) {
@@ -59,11 +68,13 @@ export class TopologyDrawing {
     text(line.title, `${line.label}, ${rate(perSecond)}`);
   }
 
-  build(exchanges, queues, ways, vhost) {
+  build(exchanges, queues, folds, ways, vhost) {
     this.nodes = new Map();
     this.lines = new Map();
     const columns = [...inColumns(exchanges, ways), queues.map((one) => ({ ...one, kind: "queue" }))];
     arrange(columns, ways);
+    // Folds stay below the queues.
+    columns.at(-1).push(...folds.map((one) => ({ ...one, kind: "fold" })));
     const rows = Math.max(1, ...columns.map((column) => column.length));
     const width = 2 * MARGIN + columns.length * BOX.width + (columns.length - 1) * GAP;
     const height = rows * ROW + 8;
@@ -75,17 +86,36 @@ export class TopologyDrawing {
     const drawing = svg("svg", { viewBox: `0 0 ${width} ${height}`, class: "diagram map", role: "group", "aria-label": `Map of ${vhost}` });
     drawing.style.setProperty("--natural", `${width}px`);
     for (const way of ways) drawing.append(...this.way(way));
-    for (const { kind, name, x, y } of this.nodes.values()) {
+    for (const { kind, name, x, y, ...one } of this.nodes.values()) {
       if (kind === "exchange") drawing.append(...this.line(`in ${name}`, "edge", [x - MARGIN + 4, y], [x, y], `Published to ${exchangeName(name)}`));
-      else drawing.append(...this.line(`out ${name}`, "edge", [x + BOX.width, y], [x + BOX.width + MARGIN - 4, y], `Delivered from ${name}`));
+      else drawing.append(...this.line(`out ${kind} ${name}`, "edge", [x + BOX.width, y], [x + BOX.width + MARGIN - 4, y], `Delivered from ${kind === "fold" ? foldName(one) : name}`));
     }
-    for (const node of this.nodes.values()) drawing.append(box(node, vhost));
+    for (const node of this.nodes.values()) drawing.append(node.kind === "fold" ? this.fold(node) : box(node, vhost));
     this.frame.replaceChildren(drawing);
   }
 
   place(one, x, y) {
     const detail = svg("text", { x: x + BOX.width / 2, y: y + 12, "text-anchor": "middle", class: "detail" });
-    this.nodes.set(`${one.kind} ${one.name}`, { ...one, x, y, detail });
+    const label = svg("text", { x: x + BOX.width / 2, y: y - 2, "text-anchor": "middle" });
+    this.nodes.set(`${one.kind} ${one.name}`, { ...one, x, y, label, detail, title: svg("title") });
+  }
+
+  /** Return the box of a fold: two edges behind it, a link to the list of queues, or a filter by an exchange. */
+  fold({ sources, x, y, label, detail, title }) {
+    const content = [
+      title,
+      ...[6, 3, 0].map((by) => svg("rect", { x: x + 0.5 + by, y: y - BOX.height / 2 + 0.5 + by, width: BOX.width - 1, height: BOX.height - 1, rx: 4 })),
+      label,
+      detail,
+    ];
+    if (!sources?.length) return svg("a", { class: "node fold", href: "#/queues" }, content);
+    const act = () => this.unfold(sources[0]);
+    const pressed = (event) => {
+      if (event.key !== "Enter" && event.key !== " ") return;
+      event.preventDefault();
+      act();
+    };
+    return svg("g", { class: "node fold", role: "button", tabindex: "0", onclick: act, onkeydown: pressed }, content);
   }
 
   way(way) {
@@ -112,11 +142,15 @@ export class TopologyDrawing {
 }
 
 export const wayKey = (way) => JSON.stringify([way.source_kind, way.source, way.destination_kind, way.destination, way.reason]);
+const foldTitle = (one) => (one.sources?.length ? `${foldName(one)} of ${one.sources.map((name) => exchangeName(name)).join(", ")}: filter by the exchange` : `${foldName(one)}: list of all queues`);
+export const foldName = ({ queues }) => `${number(queues)} more ${queues === 1 ? "queue" : "queues"}`;
 export const nameOf = (kind, name) => (kind === "exchange" ? exchangeName(name) : name);
-const wayLabel = (way) => `${nameOf(way.source_kind, way.source)} to ${nameOf(way.destination_kind, way.destination)}`;
+const endOf = (kind, name) => (kind === "fold" ? "other queues" : nameOf(kind, name));
+const wayLabel = (way) => `${endOf(way.source_kind, way.source)} to ${endOf(way.destination_kind, way.destination)}`;
 
 /** Return the routing keys of a way in words. */
 export function keysOf({ keys, more_keys: more, reason }) {
+  if (reason === "binding" && !keys.length) return "the queues' names";
   const shown = keys.map((key) => (key === "" ? "(empty key)" : key)).join(", ") + (more ? ` and ${number(more)} more keys` : "");
   return reason === "binding" ? shown : `dead letters${keys.join("") ? `, ${shown}` : ""}`;
 }
@@ -153,14 +187,15 @@ function arrange(columns, ways) {
   }
 }
 
-function box({ kind, name, type, x, y, detail }, vhost) {
+function box({ kind, name, type, x, y, label: shown, detail }, vhost) {
   const label = nameOf(kind, name);
+  text(shown, cut(label));
   return svg(
     "a",
     { class: `node ${kind}`, href: kind === "exchange" ? toExchange(vhost, name) : toQueue(vhost, name) },
     svg("title", null, `${type} ${kind} ${label}`),
     svg("rect", { x: x + 0.5, y: y - BOX.height / 2 + 0.5, width: BOX.width - 1, height: BOX.height - 1, rx: kind === "exchange" ? 17 : 4 }),
-    svg("text", { x: x + BOX.width / 2, y: y - 2, "text-anchor": "middle" }, cut(label)),
+    shown,
     detail,
   );
 }

@@ -7,7 +7,7 @@ import { part } from "../list.js";
 import { follow, Rates } from "../live.js";
 import { state } from "../state.js";
 import { cell, link, Table } from "../table.js";
-import { keysOf, nameOf, TopologyDrawing, wayKey } from "../topology_drawing.js";
+import { foldName, keysOf, nameOf, TopologyDrawing, wayKey } from "../topology_drawing.js";
 
 const TYPING_MS = 200;
 // The same order whenever the map is asked for.
@@ -16,7 +16,11 @@ const compare = (one, other) => (one < other ? -1 : one > other ? 1 : 0);
 export function page() {
   const vhost = state.newVhost;
   const counters = new Rates();
-  const drawing = new TopologyDrawing();
+  const drawing = new TopologyDrawing((exchange) => {
+    search.value = exchange;
+    search.focus();
+    typed();
+  });
   const problem = h("p", { class: "problem", role: "alert", hidden: true });
   const count = h("span", { class: "count" });
   const left = h("p", { class: "note", hidden: true });
@@ -24,7 +28,9 @@ export function page() {
   const search = h("input", { type: "search", placeholder: "Filter", "aria-label": "Filter by the name of a queue or an exchange", spellcheck: "false", title: "/", oninput: typed });
   let typing = null;
   let shown = new Map();
-  const end = (kind, name) => link(nameOf(kind, name), kind === "exchange" ? toExchange(vhost, name) : toQueue(vhost, name));
+  // The names of folds in words.
+  let folded = new Map();
+  const end = (kind, name) => kind === "fold" ? folded.get(name) : link(nameOf(kind, name), kind === "exchange" ? toExchange(vhost, name) : toQueue(vhost, name));
   const table = new Table({
     label: "Ways",
     columns: [
@@ -67,10 +73,14 @@ export function page() {
       known.add(key);
       return counters.of(key, { messages }, now).messages;
     };
+    // The counts of a fold are compared only while the same queues are in it.
+    const members = new Map(answer.folds.map((one) => [one.name, one.members]));
+    const within = (kind, name) => (kind === "fold" ? members.get(name) : "");
     const rates = {
       exchange: (one) => grown(`in ${one.name}`, one.messages),
       queue: (one) => grown(`out ${one.name}`, one.delivered),
-      way: (one) => grown(wayKey(one), one.messages),
+      fold: (one) => grown(`out of ${one.members} in ${one.name}`, one.delivered),
+      way: (one) => grown(wayKey(one) + within(one.source_kind, one.source) + within(one.destination_kind, one.destination), one.messages),
     };
     shown = new Map(answer.ways.map((one) => [wayKey(one), rates.way(one)]));
     const isEmpty = !answer.exchanges.length && !answer.queues.length;
@@ -79,12 +89,13 @@ export function page() {
     text(empty, search.value ? "No queue or exchange matches." : "This virtual host has no queues yet.");
     drawing.update(answer, vhost, rates);
     counters.keep(known);
+    folded = new Map(answer.folds.map((one) => [one.name, foldName(one)]));
     table.update(answer.ways);
     const { queues, matching_queues: matching } = answer.totals;
     text(count, search.value ? `${number(matching)} of ${number(queues)} queues` : `${number(queues)} queues`);
     const rest = matching - answer.queues.length;
     left.hidden = rest <= 0;
-    text(left, `The ${number(answer.queues.length)} queues with the most messages are drawn; ${number(rest)} more are left out. Filter by a name to see others.`);
+    text(left, `${number(answer.queues.length)} queues are drawn: busy ones first, then those with messages, then those with bindings. ${number(rest)} more are folded by the exchanges that lead to them. Filter by a name to see others.`);
   }
 
   const following = follow(["exchange", "queue", "binding", "vhost", "policy"], load);
