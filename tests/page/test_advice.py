@@ -11,7 +11,7 @@ def test_advice_appears_with_its_place_and_is_cleared(browser: Browser, running:
     browser.find("main", "No advice.")
     with channel(running.port) as client:
         client.basic_publish("", "nowhere", b"m")
-        browser.until(lambda: "exchange (default)" in browser.row("unroutable")[4])
+        browser.until(lambda: "exchange (default)" in browser.row("unroutable")[5])
         assert "mandatory" in browser.row("unroutable")[1]
     browser.press("Clear all")
     browser.press("Clear all", "dialog")
@@ -47,7 +47,7 @@ def test_a_habit_has_one_row_whose_places_are_unfolded(browser: Browser, running
     assert [text.strip() for text in browser.texts("tbody td:first-child")] == ["unroutable", "transient-queue"]
     row = browser.until(lambda: browser.row("transient-queue"))
     assert row[2] == str(PLACES_MAX + 7)
-    seen = [line for line in row[4].split("\n") if line]
+    seen = [line for line in row[5].split("\n") if line]
     assert [line.partition("queue ")[2].split(",")[0] for line in seen[:3]] == ["q199", "q198", "q197"]
     assert seen[3:] == ["and in 197 more places", "and 7 times in places that are not kept"]
     browser.press("Show all")

@@ -32,6 +32,7 @@ from amqp_broker.broker.lab.habits import (
     is_unused,
     removed_from,
 )
+from amqp_broker.broker.lab.seen_clients import Rate, SeenChannel, SeenConnection
 
 if TYPE_CHECKING:
     from amqp_broker.broker.admin.policies import Policy
@@ -71,7 +72,8 @@ class Advice:
     """A habit in a place. `connection`, `channel` and `detail` are those of its first occurrence.
 
     `count` is the number of consumers, channels, connections or declarations that showed it; of leaks, the highest
-    number seen. Times are in ms since the epoch.
+    number seen. `messages` is the number of messages that it was about: unroutable ones, those without confirms, and
+    those that were acked automatically. Times are in ms since the epoch.
     """
 
     habit: Habit
@@ -82,6 +84,7 @@ class Advice:
     first_seen_ms: int
     last_seen_ms: int
     count: int = 1
+    messages: int = 0
 
     @property
     def where(self) -> str:
@@ -107,54 +110,6 @@ class Advice:
         return f"{habit.name}: {habit.sentence} {habit.remedy} Seen at {self.where}. See {habit.link}"
 
 
-class _SeenChannel:
-    """Notes on a channel between scans."""
-
-    __slots__ = ("excused", "has_persistent", "newest_tag", "reported", "settled", "since_ms")
-
-    def __init__(self) -> None:
-        # A persistent message was published here without confirms.
-        self.has_persistent = False
-        # Messages that exchanges dropped before their first binding.
-        self.excused: dict[Exchange, int] = {}
-        # Habits already reported here, each with a key of its own.
-        self.reported: set[tuple[str, str]] = set()
-        # Number of settled deliveries, and the time of its last change; -1 while few deliveries are unacked.
-        self.settled = -1
-        self.newest_tag = 0
-        self.since_ms = 0
-
-
-class _Rate:
-    """A count within a minute."""
-
-    __slots__ = ("count", "since_ms")
-
-    def __init__(self) -> None:
-        self.count = 0
-        self.since_ms = 0
-
-    def reaches(self, limit: int, now: int) -> bool:
-        """Add one; return whether the count reaches `limit`, and begin again if it does."""
-        if now - self.since_ms > RATE_MS:
-            self.count, self.since_ms = 0, now
-        self.count += 1
-        if self.count < limit:
-            return False
-        self.count = 0
-        return True
-
-
-class _SeenConnection:
-    """Messages of a connection's closed channels, and the rate of channels that carried one message."""
-
-    __slots__ = ("published", "received", "short_channels")
-
-    def __init__(self) -> None:
-        self.published = self.received = 0
-        self.short_channels = _Rate()
-
-
 class Advisor:
     """All advice of a broker, oldest first. `listeners` are called with each new piece.
 
@@ -169,9 +124,9 @@ class Advisor:
         self._advice: dict[tuple[str, Place], Advice] = {}
         # Number of places by habit.
         self._places: Counter[str] = Counter()
-        self._channels: dict[ClientChannel, _SeenChannel] = {}
-        self._connections: dict[Connection, _SeenConnection] = {}
-        self._short_connections: dict[Place, _Rate] = {}
+        self._channels: dict[ClientChannel, SeenChannel] = {}
+        self._connections: dict[Connection, SeenConnection] = {}
+        self._short_connections: dict[Place, Rate] = {}
         self._current_scan = self._scan()
 
     def __iter__(self) -> Iterator[Advice]:
@@ -227,17 +182,32 @@ class Advisor:
         for listener in self.listeners:
             listener(advice)
 
-    def _report_once(self, name: str, channel: ClientChannel, key: str = "", detail: str = "", **at: str) -> None:
-        """Report a habit of a channel, unless it was reported there before."""
-        seen = self._seen(channel)
-        if (name, key) not in seen.reported:
-            seen.reported.add((name, key))
+    def _report_once(
+        self, name: str, channel: ClientChannel, key: str = "", detail: str = "", messages: int = 0, **at: str
+    ) -> None:
+        """Report a habit of a channel, unless it was reported there before, and the messages since then."""
+        reported = self._seen(channel).reported
+        if (name, key) not in reported:
+            reported[name, key] = 0
             self._report(name, place_of(channel.connection, channel.vhost, **at), channel, detail=detail)
+        self._add_messages(name, channel, key, messages, **at)
 
-    def _seen(self, channel: ClientChannel) -> _SeenChannel:
+    def _add_messages(self, name: str, channel: ClientChannel, key: str, messages: int, **at: str) -> None:
+        """Note that a habit of a channel was about this number of messages so far. A lower one is of a new object."""
+        reported = self._seen(channel).reported
+        known = reported.get((name, key), 0)
+        if messages in (0, known):
+            return
+        reported[name, key] = messages
+        advice = self._advice.get((name, place_of(channel.connection, channel.vhost, **at)))
+        if advice is not None:
+            advice.messages += messages - known if messages > known else messages
+            advice.last_seen_ms = self._broker.now
+
+    def _seen(self, channel: ClientChannel) -> SeenChannel:
         seen = self._channels.get(channel)
         if seen is None:
-            seen = self._channels[channel] = _SeenChannel()
+            seen = self._channels[channel] = SeenChannel()
         return seen
 
     # Events
@@ -287,7 +257,10 @@ class Advisor:
     def on_unroutable_when_due(self, vhost: VHost, exchange: Exchange, routing_key: str) -> None:
         """Report a delayed message that no queue gets. Its publisher may have gone."""
         detail = f"such as with routing key {routing_key!r}, when a delayed message was due"
-        self._report("unroutable", Place(vhost.name, exchange=exchange.name), detail=detail)
+        place = Place(vhost.name, exchange=exchange.name)
+        self._report("unroutable", place, detail=detail)
+        if ("unroutable", place) in self._advice:
+            self._advice["unroutable", place].messages += 1
 
     def on_first_binding(self, vhost: VHost, exchange: Exchange) -> None:
         """Note that messages so far were published before the exchange for subscribers had any."""
@@ -305,7 +278,7 @@ class Advisor:
         self._channels.pop(channel, None)
         seen = self._connections.get(channel.connection)
         if seen is None:
-            seen = self._connections[channel.connection] = _SeenConnection()
+            seen = self._connections[channel.connection] = SeenConnection()
         seen.published += channel.counts.published.publish
         seen.received += channel.counts.delivered.deliver_get
 
@@ -329,7 +302,7 @@ class Advisor:
         if rate is None:
             if len(rates) >= CLIENTS_MAX:
                 del rates[next(iter(rates))]
-            rate = rates[place] = _Rate()
+            rate = rates[place] = Rate()
         if rate.reaches(SHORT_LIVED_MIN, self._broker.now):
             self._report("connection-per-message", place, connection=connection)
 
@@ -367,23 +340,30 @@ class Advisor:
         # Without an exchange that took it, a persistent message is no publish that could be lost.
         if seen is not None and seen.has_persistent and counts.publishes:
             exchanges = [exchange.name or "(default)" for exchange in counts.publishes]
-            self._report_once("no-confirms", channel, detail=f"published to exchange '{printable(exchanges[-1])}'")
+            detail = f"published to exchange '{printable(exchanges[-1])}'"
+            # Those that come after a confirm.select are confirmed.
+            unconfirmed = 0 if channel.is_confirming else counts.published.publish
+            self._report_once("no-confirms", channel, detail=detail, messages=unconfirmed)
         for exchange, published in counts.publishes.items():
             excused = 0 if seen is None else seen.excused.get(exchange, 0)
             if published.drop_unroutable > excused and exchange.unroutable_key is not None:
-                self._report_unroutable(channel, exchange, exchange.unroutable_key)
+                self._report_unroutable(channel, exchange, exchange.unroutable_key, published.drop_unroutable - excused)
         for queue, got in counts.deliveries.items():
             if got.get_empty >= EMPTY_POLLS_MIN or got.get + got.get_no_ack >= POLLS_MIN:
                 self._report_once("polling", channel, queue.name, queue=family(queue.name))
+            if got.deliver_no_ack:
+                self._add_messages("auto-ack", channel, queue.name, got.deliver_no_ack, queue=family(queue.name))
         if len(channel.consumers) >= CONSUMERS_MIN:
             self._check_consumers(channel)
         if channel.consumers:
             self._check_unacked(channel)
 
-    def _report_unroutable(self, channel: ClientChannel, exchange: Exchange, routing_key: str) -> None:
+    def _report_unroutable(
+        self, channel: ClientChannel, exchange: Exchange, routing_key: str, messages: int = 0
+    ) -> None:
         name = exchange.name or "(default)"
         detail = f"such as with routing key {routing_key!r}"
-        self._report_once("unroutable", channel, name, detail, exchange=name)
+        self._report_once("unroutable", channel, name, detail, messages, exchange=name)
 
     def _check_consumers(self, channel: ClientChannel) -> None:
         for queue, number in Counter(consumer.queue for consumer in channel.consumers.values()).items():

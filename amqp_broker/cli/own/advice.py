@@ -36,7 +36,10 @@ def text_of(finding: dict[str, Any]) -> str:
     places = ("vhost", "user", "client", "exchange", "queue", "connection", "channel", "detail")
     named = [(name, printable(str(finding[name]))) for name in places if name in finding]
     where = ", ".join(text if name == "detail" else f"{name} {text}" for name, text in named)
-    times = f" ({finding['count']} times)" if finding["count"] > 1 else ""
+    counts = [f"{finding['count']} times"] if finding["count"] > 1 else []
+    messages = finding.get("messages", 0)
+    counts += [f"{messages} message{'s' * (messages != 1)}"] if messages else []
+    times = f" ({', '.join(counts)})" if counts else ""
     remedy = f"{finding['remedy']} See {finding['link']}."
     return f"{finding['habit']}: {finding['sentence']}\n  at {where}{times}\n  {remedy}"
 

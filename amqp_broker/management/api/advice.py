@@ -61,6 +61,7 @@ def habit_row(given: Sequence[Advice], advisor: Advisor, vhost: str | None) -> d
         "remedy": habit.remedy,
         "link": habit.link,
         "count": sum(advice.count for advice in given) + beyond,
+        "messages": sum(advice.messages for advice in given),
         "places": len(given),
         # Occurrences in places beyond those that are kept.
         "beyond": beyond,
@@ -101,6 +102,7 @@ def advice_row(advice: Advice) -> dict[str, Any]:
             if value not in ("", None)
         },
         "count": advice.count,
+        **({"messages": advice.messages} if advice.messages else {}),
         "first_seen_ms": advice.first_seen_ms,
         "last_seen_ms": advice.last_seen_ms,
     }

@@ -26,6 +26,7 @@ export function list() {
       { title: "Habit", isKept: true, isHead: true, value: (row) => cell(row.habit, () => h("b", null, row.habit)) },
       { title: "Effect and remedy", isKept: true, wide: true, value: (row) => cell([row.sentence, row.remedy], () => [h("p", null, row.sentence), h("p", { class: "muted" }, row.remedy)]) },
       { title: "Times", numeric: true, value: (row) => number(row.count) },
+      { title: "Messages", numeric: true, value: (row) => (row.messages ? number(row.messages) : null) },
       { title: "First seen", minor: true, value: (row) => date(row.first_seen_ms) },
       { title: "Seen at", isKept: true, wide: true, value: (row) => cell(shown(row), () => places(row)) },
       { title: "", isKept: true, value: (row) => (row.places > row.examples.length ? cell(unfolded.has(row.habit), () => unfolder(row)) : "") },
