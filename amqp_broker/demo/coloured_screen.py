@@ -34,6 +34,8 @@ WIDTH_MAX: Final = 120
 # Columns beside the sparkline, for the highest rate.
 RATE_WIDTH: Final = 8
 GRID_ROWS_MAX: Final = 5
+# The mark and style of a promise: kept, broken, or none.
+MARKS: Final = {"held": ("✓", "green"), "broken": ("✗", "bold red"), "nothing": ("", "yellow")}
 # Figures of a running strategy that its result has, too.
 RUNNING: Final = frozenset({"elapsed_ms", "sent", "confirmed", "median_ms", "p99_ms"})
 
@@ -155,22 +157,23 @@ def comparison(results: Sequence[Mapping[str, Any]], running: Mapping[str, Any] 
     if is_running and running is not None:
         table.add_column(Text(f"▶ {running['strategy']}", "bold yellow"), justify="right", no_wrap=True)
     for title, name in screen.COLUMNS[1:]:
-        cells = [_cell(name, result[name]) for result in results]
+        cells = [_cell(name, result) for result in results]
         if is_running and running is not None:
-            cells.append(_cell(name, running[name]) if name in RUNNING else Text("…", "dim"))
+            cells.append(_cell(name, running) if name in RUNNING else Text("…", "dim"))
         table.add_row(title, *cells)
     return table
 
 
-def _cell(name: str, value: Any) -> Text:
-    shown = screen.cell(name, value)
-    if name == "is_held":
-        return Text(f"✓ {shown}", "green") if value else Text(f"✗ {shown}", "bold red")
+def _cell(name: str, result: Mapping[str, Any]) -> Text:
+    shown = screen.cell(name, result)
+    if name == "kept":
+        mark, style = MARKS[shown]
+        return Text(f"{mark} {shown}".strip(), style)
     return Text(shown, "red" if name == "lost" and shown != "0" else "")
 
 
 def verdict(result: Mapping[str, Any]) -> Text:
     """Return the verdict of `screen.verdict` with a mark and a colour."""
-    style, mark = ("green", "✓") if result["is_held"] else ("bold red", "✗")
+    mark, style = MARKS[screen.cell("kept", result)]
     *lines, last = screen.verdict(result)
-    return Text("\n").join([*map(Text, lines), Text(f"{mark} {last.strip()}", style)])
+    return Text("\n").join([*map(Text, lines), Text(f"{mark} {last.strip()}".strip(), style)])

@@ -24,10 +24,14 @@ BREACHES_MAX: Final = 10
 
 @dataclass(frozen=True)
 class Proof:
-    """A queue compared with a ledger. `lost` counts missing messages by reason; `breaches` are broken promises."""
+    """A queue compared with a ledger. `lost` counts missing messages by reason; `breaches` are broken promises.
+
+    A strategy that `promises_delivery` may lose nothing.
+    """
 
     strategy: str
     promise: str
+    promises_delivery: bool
     messages: int
     sent: int
     confirmed: int
@@ -72,6 +76,7 @@ def prove(strategy: Strategy, messages: int, ledger: Ledger, queued: Mapping[tup
     return Proof(
         strategy.name,
         strategy.promise,
+        strategy.resends,
         messages,
         ledger.sent_count,
         len(ledger.confirmed),

@@ -68,9 +68,15 @@ def verdict(result: Mapping[str, Any]) -> list[str]:
         reasons = ", ".join(f"{count} {reason}" for reason, count in result["lost"].items())
         lines.append(f"  Lost: {missing} ({reasons}).")
     lines += [f"  Wrong: {breach}." for breach in result["breaches"]]
-    if result["is_held"]:
-        return [*lines, f"  Held: {result['promise']}; what was confirmed is there."]
-    return [*lines, f"  Broken: {result['promise']}."]
+    if not result["is_held"]:
+        return [*lines, f"  Broken: {result['promise']}."]
+    kept = "It had promised nothing" if is_unpromised(result) else f"Held: {result['promise']}"
+    return [*lines, f"  {kept}; what was confirmed is there."]
+
+
+def is_unpromised(result: Mapping[str, Any]) -> bool:
+    """Return whether a strategy has lost messages whose delivery it had not promised."""
+    return bool(result["lost"]) and result["is_held"] and not result["promises_delivery"]
 
 
 COLUMNS: Final = (
@@ -84,13 +90,13 @@ COLUMNS: Final = (
     ("lost", "lost"),
     ("median", "median_ms"),
     ("p99", "p99_ms"),
-    ("promise", "is_held"),
+    ("promise", "kept"),
 )
 
 
 def table(results: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return a table that compares the strategies."""
-    rows = [[title for title, _ in COLUMNS], *([cell(name, result[name]) for _, name in COLUMNS] for result in results)]
+    rows = [[title for title, _ in COLUMNS], *([cell(name, result) for _, name in COLUMNS] for result in results)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(COLUMNS))]
     return [
         "  ".join(
@@ -101,15 +107,17 @@ def table(results: Sequence[Mapping[str, Any]]) -> list[str]:
     ]
 
 
-def cell(name: str, value: Any) -> str:
+def cell(name: str, result: Mapping[str, Any]) -> str:
+    """Return the value of a column of the table."""
+    if name == "kept":
+        return "nothing" if is_unpromised(result) else "held" if result["is_held"] else "broken"
+    value = result[name]
     if name == "elapsed_ms":
         return f"{value / 1000:.1f} s"
     if name.endswith("_ms"):
         return latency(value)
     if name == "lost":
         return str(sum(value.values()))
-    if name == "is_held":
-        return "held" if value else "broken"
     return str(value)
 
 

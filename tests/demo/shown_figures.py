@@ -12,6 +12,7 @@ EVENTS: Final[list[dict[str, Any]]] = [
 RESULT: Final[dict[str, Any]] = {
     "strategy": "naive",
     "promise": "at most once",
+    "promises_delivery": False,
     "messages": 10,
     "sent": 10,
     "confirmed": 7,

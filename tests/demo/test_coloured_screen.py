@@ -83,7 +83,8 @@ def test_the_strategies_stand_side_by_side() -> None:
     assert lines[0] == ["naive", "▶", "async"]
     assert ["took", "4.2", "s", "0.4", "s"] in lines
     assert ["lost", "2", "…"] in lines
-    assert lines[-1] == ["promise", "✓", "held", "…"]
+    assert lines[-1] == ["promise", "nothing", "…"]
+    assert drawn(coloured_screen.comparison([{**RESULT, "lost": {}}]))[-1].split() == ["promise", "✓", "held"]
     assert drawn(coloured_screen.comparison([{**RESULT, "is_held": False}]))[-1].split() == ["promise", "✗", "broken"]
 
 
@@ -95,6 +96,8 @@ def test_the_comparison_is_below_the_strategy_that_runs() -> None:
 
 
 def test_the_verdict_has_a_mark() -> None:
-    assert drawn(coloured_screen.verdict(RESULT))[-1] == "✓ Held: at most once; what was confirmed is there."
+    assert drawn(coloured_screen.verdict(RESULT))[-1] == "It had promised nothing; what was confirmed is there."
+    held = {**RESULT, "lost": {}}
+    assert drawn(coloured_screen.verdict(held))[-1] == "✓ Held: at most once; what was confirmed is there."
     broken = {**RESULT, "is_held": False, "breaches": ("it is lost",)}
     assert drawn(coloured_screen.verdict(broken))[-1] == "✗ Broken: at most once."

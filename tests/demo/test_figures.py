@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 
 from amqp_broker.demo.fault_plan import FaultEvent
-from amqp_broker.demo.figures import Begun, figures, result
+from amqp_broker.demo.figures import BUCKET_MS, Begun, figures, for_page, result
 from amqp_broker.demo.ledger import CONFIRMED, IN_FLIGHT, NOT_SENT
 from amqp_broker.demo.proof import prove
 from amqp_broker.demo.publisher import Publisher
@@ -32,6 +32,13 @@ def test_figures_are_json() -> None:
     assert [event["state"] for event in shown["plan"]] == ["over", "now", "to come"]
     assert [event["began_ms"] for event in shown["plan"]] == [3.0, 7.0, None]
     assert (shown["pulse"], shown["grid"]) == ([0, 1], IN_FLIGHT + CONFIRMED + 3 * NOT_SENT)
+
+
+def test_the_page_gets_a_pulse_that_does_not_grow_with_the_time() -> None:
+    shown = figures(a_publisher(), [], [], "open", 1, 0.0, range(1000))
+    short, long = for_page({**shown, "pulse": [1, 2]}), for_page(shown)
+    assert (short["pulse"], short["bucket_ms"]) == ([1, 2], BUCKET_MS)
+    assert (len(long["pulse"]), sum(long["pulse"]), long["bucket_ms"]) == (200, sum(range(1000)), 5 * BUCKET_MS)
 
 
 def test_a_block_ends_when_the_publisher_is_unblocked() -> None:

@@ -75,8 +75,14 @@ def test_the_verdict_gives_the_reasons_of_losses() -> None:
         "naive: 10 messages, published 10 times, 7 confirmed; median 1.0 ms, p99 -.",
         "  In the queue: 8 of them, and 0 duplicates.",
         "  Lost: 2 (2 nacked).",
-        "  Held: at most once; what was confirmed is there.",
+        "  It had promised nothing; what was confirmed is there.",
     ]
+
+
+def test_a_promise_is_held_if_nothing_is_lost_that_it_was_about() -> None:
+    kept = "  Held: at most once; what was confirmed is there."
+    assert screen.verdict({**RESULT, "lost": {}, "distinct": 10})[-1] == kept
+    assert screen.verdict({**RESULT, "promises_delivery": True})[-1] == kept
 
 
 def test_the_verdict_names_the_breaches() -> None:
@@ -92,4 +98,4 @@ def test_the_table_compares_the_strategies() -> None:
     assert " ".join(head.split()) == (
         "strategy took sent confirmed retries in queue duplicates lost median p99 promise"
     )
-    assert " ".join(row.split()) == "naive 4.2 s 10 7 0 8 0 2 1.0 ms - held"
+    assert " ".join(row.split()) == "naive 4.2 s 10 7 0 8 0 2 1.0 ms - nothing"

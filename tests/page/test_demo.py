@@ -51,11 +51,37 @@ def test_a_demo_is_started_on_the_page_and_shown_until_its_proof(browser: Browse
         browser.click(f"input[name='fault {name}']")
     browser.press("Start")
     browser.shows("done", ".title")
-    row = browser.until(lambda: browser.row("at least once"))
-    assert (row[0], row[3], row[4], row[6], row[7]) == ("window", "60", "60", "none", "held")
+    row = browser.until(lambda: browser.row("window"))
+    assert (row[0], row[4], row[6], row[8], row[11]) == ("window", "60", "60", "0", "held")
+    assert row[2].endswith(" s")
+    assert all(shown.endswith(" ms") for shown in row[9:11])
+    browser.shows("It ended after ")
+    # A cell for each message, and a mark for each fault that began.
+    assert browser.script("return document.querySelector('.demo-picture.grid title').textContent").startswith(
+        "60 messages: 0 to come, "
+    )
+    assert len(browser.all(".demo-picture .marks path")) == 6
+    assert browser.script("return document.querySelector('.demo-picture .bars').getAttribute('d')")
     assert len(browser.all("[aria-label='Fault plan'] tbody tr")) == 6
     # It can be started again.
     browser.find("button", "Start")
+
+
+def test_all_strategies_are_compared_and_losses_that_were_not_promised_are_named(
+    browser: Browser, served: ServedDemo
+) -> None:
+    browser.fill("Strategy", "all: runs every strategy, one after the other")
+    for label, value in (("Messages", "30"), ("Rate", "0"), ("Window", "10")):
+        browser.fill(label, value)
+    browser.press("Start")
+    browser.shows("done", ".title")
+    table = "table[aria-label='The proof']"
+    browser.until(lambda: len(browser.all(f"{table} tbody tr")) == 4)
+    assert [browser.row(name)[11] for name in ("sync", "window", "async")] == ["held"] * 3
+    naive = browser.row("naive")
+    # Nacks and returns strike it.
+    assert "nacked" in naive[8]
+    assert naive[11] == "promised nothing"
 
 
 def test_a_demo_is_stopped_on_the_page(browser: Browser, served: ServedDemo) -> None:
@@ -104,9 +130,11 @@ def test_a_demo_is_shown_until_its_proof(demo: tuple[Browser, EmbeddedBroker]) -
     display.run(STRATEGIES["async"], 300, 1, 20, 0)
     assert seen == ["now"]
     browser.shows("closed")
+    display.is_over = True
+    browser.shows("It ended after ")
     browser.until(lambda: browser.row("is killed")[2:] == ["over", "1 of 1"])
-    row = browser.until(lambda: browser.row("at least once"))
-    assert (row[0], row[3], row[4], row[6], row[7]) == ("async", "300", "300", "none", "held")
+    row = browser.until(lambda: browser.row("async"))
+    assert (row[0], row[4], row[6], row[8], row[11]) == ("async", "300", "300", "0", "held")
     gauges = browser.texts(".gauge")
     assert gauges[0].split("\n")[1:] == ["300", "of 300"]
 
@@ -117,7 +145,8 @@ def test_losses_of_the_naive_strategy_are_shown_with_reasons(demo: tuple[Browser
     display.run(STRATEGIES["naive"], 200, 2, 20, 500)
     assert display.results[0]["lost"]
     browser.start("demo")
-    row = browser.until(lambda: browser.row("at most once"))
-    assert row[6] == ", ".join(f"{count} {reason}" for reason, count in display.results[0]["lost"].items())
-    assert row[7] == "held"
+    row = browser.until(lambda: browser.row("naive"))
+    lost = display.results[0]["lost"]
+    assert row[8] == f"{sum(lost.values())}: {', '.join(f'{count} {reason}' for reason, count in lost.items())}"
+    assert row[11] == "promised nothing"
     browser.shows("no confirms awaited")

@@ -100,6 +100,7 @@ def confirms(
         chosen = list(STRATEGIES.values()) if strategy == ALL else [STRATEGIES[strategy]]
         for one in chosen:
             display.run(one, messages, seed, window, rate)
+        display.is_over = True
         if len(chosen) > 1:
             click.echo()
             view.compare(display.results)
@@ -148,6 +149,7 @@ class Display:
     def __init__(self, running: EmbeddedBroker, view: Plain, has_page: bool) -> None:
         self.results: list[dict[str, Any]] = []
         self._broker, self._view, self._has_page = running, view, has_page
+        self.is_over = False
         self._figures: dict[str, Any] = {}
 
     def run(self, strategy: Strategy, messages: int, seed: int, window: int, rate: int) -> None:
@@ -203,7 +205,8 @@ class ShownDemo(Demo):
         self._display = display
 
     def status(self) -> dict[str, Any]:
-        return {"state": "running", "reason": "", "choices": None, "figures": for_page(self._display.figures)}
+        state = "done" if self._display.is_over else "running"
+        return {"state": state, "reason": "", "choices": None, "figures": for_page(self._display.figures)}
 
     def start(self, given: Mapping[str, Any]) -> None:
         raise RuntimeError("the demo of the command line is running")

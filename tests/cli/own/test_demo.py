@@ -41,7 +41,9 @@ def test_all_strategies_are_compared_in_a_table() -> None:
     assert done.returncode == 0
     table = done.stdout.rpartition("\n\n")[2].splitlines()
     assert [line.split()[0] for line in table] == ["strategy", "sync", "window", "async", "naive"]
-    assert all(line.endswith("held") for line in table[1:])
+    assert [line.split()[-1] for line in table[1:4]] == ["held"] * 3
+    # The naive one may have lost messages.
+    assert table[4].split()[-1] in {"held", "nothing"}
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,10 @@
 // The confirm demo: a publisher under a fault plan, started here or by `amqp-broker demo confirms`.
 
 import { get, post, remove } from "../api.js";
+import { MessageGrid, seconds, TimeLine } from "../demo_drawing.js";
 import { h, show, text, toast } from "../dom.js";
 import { form } from "../form.js";
-import { number } from "../format.js";
+import { BLANK, counted, number } from "../format.js";
 import { part } from "../list.js";
 import { state } from "../state.js";
 import { Table, cell, tag } from "../table.js";
@@ -28,6 +29,8 @@ export function page() {
   const p99 = gauge("99th percentile of confirms");
   const retries = gauge("Retries");
   const connection = gauge("Connection");
+  const line = new TimeLine();
+  const grid = new MessageGrid();
   const plan = new Table({
     label: "Fault plan",
     columns: [
@@ -41,14 +44,18 @@ export function page() {
   const results = new Table({
     label: "The proof",
     columns: [
-      { title: "Strategy", value: (one) => one.strategy },
-      { title: "Promise", wide: true, value: (one) => one.promise },
+      { title: "Strategy", isKept: true, isHead: true, value: (one) => one.strategy },
+      { title: "Promise", wide: true, minor: true, value: (one) => one.promise },
+      { title: "Took", numeric: true, value: (one) => seconds(one.elapsed_ms) },
       { title: "Sent", numeric: true, value: (one) => number(one.sent) },
       { title: "Confirmed", numeric: true, value: (one) => number(one.confirmed) },
+      { title: "Retries", numeric: true, value: (one) => number(one.retries) },
       { title: "In the queue", numeric: true, value: (one) => number(one.distinct) },
       { title: "Duplicates", numeric: true, value: (one) => number(one.duplicates) },
-      { title: "Lost", wide: true, value: (one) => lost(one.lost) },
-      { title: "Kept", value: (one) => cell(one.is_held, () => (one.is_held ? tag("held", "good") : tag("broken", "bad"))) },
+      { title: "Lost", isKept: true, wide: true, value: lost },
+      { title: "Median", numeric: true, value: (one) => latency(one.median_ms) },
+      { title: "p99", numeric: true, value: (one) => latency(one.p99_ms) },
+      { title: "Kept", isKept: true, value: (one) => cell(verdict(one), () => tag(...verdict(one))) },
     ],
     key: (one) => one.strategy,
     empty: "No strategy has finished yet.",
@@ -58,6 +65,8 @@ export function page() {
     { hidden: true },
     what,
     part("The publisher", h("div", { class: "gauges" }, [confirmed, flight, median, p99, retries, connection].map((one) => one.element))),
+    part("Confirms and faults", line.element),
+    part("Messages", grid.element),
     part("Fault plan", plan.element),
     part("The proof: confirmed messages compared with the queue", results.element),
   );
@@ -70,17 +79,22 @@ export function page() {
   let timer = null;
   let isLeft = false;
 
-  function draw(figures) {
-    text(what, `${figures.strategy} ${figures.sentence}. It promises: ${figures.promise}.`);
+  function draw(figures, isOver) {
+    const end = isOver ? ` It ended after ${seconds(figures.elapsed_ms)}.` : "";
+    text(what, `${figures.strategy} ${figures.sentence}. It promises: ${figures.promise}.${end}`);
+    line.update(figures);
+    grid.update(figures);
     confirmed.show(number(figures.confirmed), `of ${number(figures.messages)}`, figures.confirmed, figures.messages);
     flight.show(number(figures.in_flight), figures.window ? `of ${number(figures.window)}` : "no confirms awaited", figures.in_flight, figures.window ?? 0);
     median.show(latency(figures.median_ms));
     p99.show(latency(figures.p99_ms));
     const reasons = Object.entries(figures.retries);
     retries.show(number(reasons.reduce((sum, [, count]) => sum + count, 0)), reasons.map(([why, count]) => `${count} ${why}`).join(", "));
-    connection.show(figures.connection, `connected ${number(figures.connects)} times`);
+    connection.show(isOver ? "ended" : figures.connection, `connected ${counted(figures.connects, "time")}`);
     plan.update(figures.plan);
-    results.update(figures.results);
+    // The strategy that is running is compared with those that have ended.
+    const isRunning = !isOver && figures.results.every((one) => one.strategy !== figures.strategy);
+    results.update(isRunning ? [...figures.results, running(figures)] : figures.results);
   }
 
   function drawState(demo) {
@@ -94,7 +108,7 @@ export function page() {
     if (mayStart) show(chooser, demo.choices, () => chooserOf(demo.choices));
     none.hidden = Boolean(demo.figures) || mayStart || isBusy;
     shown.hidden = !demo.figures;
-    if (demo.figures) draw(demo.figures);
+    if (demo.figures) draw(demo.figures, !isBusy);
     return isBusy || !demo.choices;
   }
 
@@ -144,7 +158,7 @@ export function page() {
 
 /** A gauge: a name, a value, and the share of its limit. */
 function gauge(label) {
-  const value = h("b", null, "–");
+  const value = h("b", null, BLANK);
   const note = h("small");
   const meter = h("meter", { min: 0, max: 1, value: 0, hidden: true });
   return {
@@ -158,5 +172,20 @@ function gauge(label) {
   };
 }
 
-const latency = (ms) => (typeof ms === "number" ? `${ms < 100 ? ms.toFixed(1) : Math.round(ms)} ms` : "–");
-const lost = (reasons) => Object.entries(reasons).map(([reason, count]) => `${count} ${reason}`).join(", ") || "none";
+const latency = (ms) => (typeof ms === "number" ? `${ms < 100 ? ms.toFixed(1) : Math.round(ms)} ms` : BLANK);
+/** Return the row of a strategy that has not ended: what is unknown is blank. */
+const running = (figures) => ({ ...figures, retries: Object.values(figures.retries).reduce((sum, count) => sum + count, 0), distinct: null, duplicates: null, lost: null });
+
+function lost({ lost: reasons }) {
+  if (reasons === null) return null;
+  const counts = Object.entries(reasons);
+  if (!counts.length) return "0";
+  return `${number(counts.reduce((sum, [, count]) => sum + count, 0))}: ${counts.map(([reason, count]) => `${number(count)} ${reason}`).join(", ")}`;
+}
+
+/** Return the end of a strategy as a tag. */
+function verdict(one) {
+  if (one.is_held === undefined) return ["running", "good"];
+  if (!one.is_held) return ["broken", "bad"];
+  return Object.keys(one.lost).length && !one.promises_delivery ? ["promised nothing", ""] : ["held", "good"];
+}
