@@ -3,11 +3,17 @@ FROM python:3.12-slim AS build
 # The modules on a message's way are compiled. Only this stage has the compiler.
 RUN apt-get update \
  && apt-get install -y --no-install-recommends gcc libc6-dev
+# Dependencies have a layer of their own, which changes of the sources leave as it is.
+COPY pyproject.toml constraints.txt /source/
+RUN python -m venv /opt/amqp-broker \
+ && python -c "import tomllib; print(*tomllib.load(open('/source/pyproject.toml', 'rb'))['project']['dependencies'], sep='\n')" \
+    > /tmp/dependencies \
+ && /opt/amqp-broker/bin/pip install --no-cache-dir --disable-pip-version-check \
+    -c /source/constraints.txt -r /tmp/dependencies
 COPY . /source
 # gcc's level of optimization.
 ARG AMQP_BROKER_OPTIMIZATION=3
-RUN python -m venv /opt/amqp-broker \
- && AMQP_BROKER_COMPILED=1 /opt/amqp-broker/bin/pip install --no-cache-dir --disable-pip-version-check \
+RUN AMQP_BROKER_COMPILED=1 /opt/amqp-broker/bin/pip install --no-cache-dir --disable-pip-version-check \
     -c /source/constraints.txt /source \
  && /opt/amqp-broker/bin/pip uninstall --yes --quiet pip
 

@@ -20,8 +20,9 @@ from compat.startup.suite import STARTUP
 from compat.turns import TURNS
 
 # The suites, and the command lines by area: each of RabbitMQ's commands takes a second.
-ASKED = [*((name, "") for name in SUITES if name != CTL.name), *((CTL.name, f"{area}/") for area in AREAS)]
-# RabbitMQ 4.3 no longer has rabbitmqadmin.
+# rabbitmqadmin, which RabbitMQ 4.3 no longer has, comes last: of each three cases before, one third asks one version.
+BY_AREA = sorted(AREAS, key=lambda area: area == ADMIN_AREA)
+ASKED = [*((name, "") for name in SUITES if name != CTL.name), *((CTL.name, f"{area}/") for area in BY_AREA)]
 UNKNOWN = {("4.3", f"{ADMIN_AREA}/")}
 # Suites of which a part of the questions can be asked: none needs the answer to another.
 DIVISIBLE = {WIRE.name, HTTP.name, CONFIGURED.name, STARTUP.name}
