@@ -21,7 +21,7 @@ const SECOND_MS = 1000;
 /** The confirms per second since the start, with a mark where each fault began. */
 export class TimeLine {
   constructor() {
-    this.label = svg("title");
+    this.label = svg("title", null, "Confirms since the start");
     this.bars = svg("path", { class: "bars" });
     this.marks = svg("g", { class: "marks" });
     this.top = h("p", { class: "note" });
@@ -49,7 +49,7 @@ const mark = (x, event) => svg("path", { d: `M${x.toFixed(1)} ${HEIGHT + 3}l5 10
 /** A cell for each message in order, or for the worst of a few. */
 export class MessageGrid {
   constructor() {
-    this.label = svg("title");
+    this.label = svg("title", null, "Messages");
     this.paths = STATES.map(([name]) => svg("path", { class: name, "fill-rule": "evenodd" }));
     this.drawing = svg("svg", { class: "demo-picture grid", role: "img" }, this.label, this.paths);
     this.counts = STATES.map(() => h("span"));
