@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+
+from pika.exceptions import NackError
+
 from tests.page.browser import Browser
 from tests.page.client import channel
 from tests.running import RunningServer
@@ -64,3 +68,76 @@ def test_many_queues_are_folded_and_filtered_by_name(browser: Browser, running: 
         browser.shows("1 of 6")
         browser.type("x")
         browser.shows("No queue or exchange matches.")
+
+
+def marks(browser: Browser) -> list[str]:
+    """Return the faults that are written on ways."""
+    return [one for one in browser.texts(".map .fault-note") if one]
+
+
+def test_a_fault_is_added_to_a_way_shown_on_it_and_ended(browser: Browser, running: RunningServer) -> None:
+    with channel(running.port) as client:
+        client.exchange_declare("bank", "topic")
+        for name in ("pay*ments", "ledger"):
+            client.queue_declare(name, durable=True)
+            client.queue_bind(name, "bank", "pay")
+        client.queue_bind("ledger", "bank", "book")
+        client.confirm_delivery()
+        browser.start("topology")
+        browser.type("/", "bank")
+        browser.until(lambda: len(browser.all(".map .queue")) == 2)
+        row = browser.find("table[aria-label='Ways'] tr", "pay*ments")
+        browser.script("arguments[0].click()", row.find_element("css selector", "td:last-child button"))
+        browser.fill("Fault", "Nack about every tenth", "dialog")
+        browser.press("Add fault", "dialog")
+        browser.toast("was added")
+        [rule] = running.ask(lambda server: [one.as_dict() for one in server.broker.faults])
+        assert (rule["action"], rule["exchange"], rule["queue"], rule["vhost"]) == (
+            "confirm_nack",
+            "bank",
+            "pay\\*ments",
+            "/",
+        )
+        browser.until(lambda: marks(browser) == ["nacked 0"])
+
+        def is_hit() -> bool:
+            with contextlib.suppress(NackError):
+                client.basic_publish("bank", "pay", b"x")
+            return marks(browser) not in ([], ["nacked 0"])
+
+        browser.until(is_hit)
+        assert "faulty" in browser.script(WAY, "bank to pay*ments: pay")
+        assert "faulty" not in browser.script(WAY, "bank to ledger")
+        browser.click("table[aria-label='Ways'] button", "End")
+        browser.toast("was removed")
+        browser.until(lambda: marks(browser) == [])
+        assert running.ask(lambda server: len(server.broker.faults)) == 0
+
+
+def test_a_press_on_a_line_asks_for_the_faults_of_what_it_carries(browser: Browser, running: RunningServer) -> None:
+    with channel(running.port, "worker") as client:
+        client.queue_declare("served", exclusive=True)
+        client.basic_consume("served", lambda *_: None)
+        browser.start("topology")
+        browser.type("/", "served")
+        browser.until(lambda: len(browser.all(".map .queue")) == 1)
+        browser.script(
+            "[...document.querySelectorAll('.map .target')]"
+            ".find((one) => one.textContent.startsWith('Delivered from served')).dispatchEvent(new MouseEvent('click'))"
+        )
+        browser.fill("Fault", "Deliver the next one twice", "dialog")
+        browser.press("Add fault", "dialog")
+        browser.until(lambda: marks(browser) == ["twice 0"])
+        client.basic_publish("", "served", b"x")
+        # A rule that is spent is no longer on the way.
+        browser.until(lambda: marks(browser) == [])
+        running.ask(lambda server: server.broker.faults.clear())
+
+
+def test_a_viewer_is_offered_no_faults(browser: Browser, running: RunningServer) -> None:
+    running.ask(lambda server: server.broker.users.add("viewer", "secret", tags=("monitoring",)))
+    browser.open(route="topology")
+    browser.log_in("viewer", "secret")
+    browser.find(".map-page")
+    assert browser.all(".map .target") == []
+    assert "Faults" not in browser.texts("table[aria-label='Ways'] th")

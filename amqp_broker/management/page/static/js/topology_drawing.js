@@ -18,18 +18,23 @@ const LEVELS = [0, 10, 100, 1000];
 const glow = (perSecond) => (perSecond > 0 ? `lit lit-${LEVELS.filter((one) => perSecond >= one).length}` : "");
 
 export class TopologyDrawing {
-  /** `unfold` is called with the name of an exchange whose other queues are to be shown. */
-  constructor(unfold) {
+  /**
+   * `unfold` is called with the name of an exchange whose other queues are to be shown, `press` with the way that was
+   * pressed; null if nothing follows.
+   */
+  constructor({ unfold, press }) {
     this.unfold = unfold;
+    this.press = press;
     this.frame = h("div", { class: "drawing map-frame", tabindex: "0", role: "group", "aria-label": "Map as a picture" });
     this.shape = "";
   }
 
   /**
    * Draw anew what has been created or deleted; otherwise change numbers and light alone. The lists are always in the
-   * same order; `rates` are per second, and undefined if they are not known yet.
+   * same order; `rates` are per second, and undefined if they are not known yet. `mark` returns a text that stands on a
+   * way, or "".
    */
-  update({ exchanges, queues, folds, ways }, vhost, rates) {
+  update({ exchanges, queues, folds, ways }, vhost, rates, mark) {
     const shape = JSON.stringify([vhost, exchanges.map((one) => [one.name, one.type]), queues.map((one) => [one.name, one.type]), folds.map((one) => one.sources), ways.map(({ messages, ...way }) => way)]);
     if (shape !== this.shape) this.build(exchanges, queues, folds, ways, vhost);
     this.shape = shape;
@@ -48,6 +53,7 @@ export class TopologyDrawing {
       this.lines.get(`out fold ${one.name}`).label = `Delivered from ${foldName(one)}`;
       this.queue("fold", one, rates.fold(one));
     }
+    this.markAll(mark);
   }
 
   exchange(one, published, arrived) {
@@ -63,9 +69,18 @@ export class TopologyDrawing {
 
   light(key, perSecond, isThere = true) {
     const line = this.lines.get(key);
-    for (const one of [line.way, line.tip]) one.toggleAttribute("hidden", !isThere);
+    for (const one of line.parts) one.toggleAttribute("hidden", !isThere);
     line.way.setAttribute("class", `${line.kind} ${glow(perSecond)}`);
     text(line.title, `${line.label}, ${rate(perSecond)}`);
+  }
+
+  /** Write on each way which faults strike it. */
+  markAll(mark) {
+    for (const line of this.lines.values()) {
+      const said = line.carried ? mark(line.carried) : "";
+      text(line.note, said);
+      line.way.classList.toggle("faulty", said !== "");
+    }
   }
 
   build(exchanges, queues, folds, ways, vhost) {
@@ -87,8 +102,8 @@ export class TopologyDrawing {
     drawing.style.setProperty("--natural", `${width}px`);
     for (const way of ways) drawing.append(...this.way(way));
     for (const { kind, name, x, y, ...one } of this.nodes.values()) {
-      if (kind === "exchange") drawing.append(...this.line(`in ${name}`, "edge", [x - MARGIN + 4, y], [x, y], `Published to ${exchangeName(name)}`));
-      else drawing.append(...this.line(`out ${kind} ${name}`, "edge", [x + BOX.width, y], [x + BOX.width + MARGIN - 4, y], `Delivered from ${kind === "fold" ? foldName(one) : name}`));
+      if (kind === "exchange") drawing.append(...this.line(`in ${name}`, "edge", [x - MARGIN + 4, y], [x, y], `Published to ${exchangeName(name)}`, { source_kind: "publishers", source: "", destination_kind: "exchange", destination: name, reason: "publish" }));
+      else drawing.append(...this.line(`out ${kind} ${name}`, "edge", [x + BOX.width, y], [x + BOX.width + MARGIN - 4, y], `Delivered from ${kind === "fold" ? foldName(one) : name}`, { source_kind: kind, source: name, destination_kind: "consumers", destination: "", reason: "deliver" }));
     }
     for (const node of this.nodes.values()) drawing.append(node.kind === "fold" ? this.fold(node) : box(node, vhost));
     this.frame.replaceChildren(drawing);
@@ -126,18 +141,23 @@ export class TopologyDrawing {
     const bulge = to.x === from.x ? -70 : null;
     const start = [from.x + (isForward ? BOX.width : 0), from.y];
     const end = [to.x + (isForward || bulge ? 0 : BOX.width), to.y];
-    return this.line(wayKey(way), `edge ${way.reason === "binding" ? "" : "letters"}`, start, end, `${wayLabel(way)}: ${keysOf(way)}`, bulge);
+    return this.line(wayKey(way), `edge ${way.reason === "binding" ? "" : "letters"}`, start, end, `${wayLabel(way)}: ${keysOf(way)}`, way, bulge);
   }
 
-  line(key, kind, [x1, y1], [x2, y2], label, bulge = null) {
+  /** Return the elements of a line; `carried` is the way that it draws. */
+  line(key, kind, [x1, y1], [x2, y2], label, carried, bulge = null) {
     const bend = (x2 - x1) / 2;
     const curve = bulge === null ? `${x1 + bend} ${y1} ${x2 - bend} ${y2}` : `${x1 + bulge} ${y1} ${x2 + bulge} ${y2}`;
     const back = bulge === null && x2 < x1 ? -1 : 1;
     const title = svg("title", null, label);
     const way = svg("path", { d: `M${x1} ${y1}C${curve} ${x2 - 5 * back} ${y2}`, class: kind }, title);
     const tip = svg("path", { d: `M${x2 - 7 * back} ${y2 - 4}L${x2} ${y2}L${x2 - 7 * back} ${y2 + 4}`, class: "tip" });
-    this.lines.set(key, { way, tip, title, kind, label });
-    return [way, tip];
+    const note = svg("text", { x: (x1 + x2) / 2 + (bulge ?? 0) / 2, y: (y1 + y2) / 2 - 5, "text-anchor": "middle", class: "fault-note" });
+    const parts = [way, tip, note];
+    // A wide line is easier to hit. The table has a button for each way, which the keyboard reaches.
+    if (this.press) parts.push(svg("path", { d: way.getAttribute("d"), class: "target", onclick: () => this.press(carried) }, svg("title", null, `${label}: add a fault`)));
+    this.lines.set(key, { way, tip, note, parts, title, kind, label, carried });
+    return parts;
   }
 }
 
@@ -145,11 +165,12 @@ export const wayKey = (way) => JSON.stringify([way.source_kind, way.source, way.
 const foldTitle = (one) => (one.sources?.length ? `${foldName(one)} of ${one.sources.map((name) => exchangeName(name)).join(", ")}: filter by the exchange` : `${foldName(one)}: list of all queues`);
 export const foldName = ({ queues }) => `${number(queues)} more ${queues === 1 ? "queue" : "queues"}`;
 export const nameOf = (kind, name) => (kind === "exchange" ? exchangeName(name) : name);
-const endOf = (kind, name) => (kind === "fold" ? "other queues" : nameOf(kind, name));
-const wayLabel = (way) => `${endOf(way.source_kind, way.source)} to ${endOf(way.destination_kind, way.destination)}`;
+const endOf = (kind, name) => (kind === "fold" ? "other queues" : kind === "exchange" || kind === "queue" ? nameOf(kind, name) : kind);
+export const wayLabel = (way) => `${endOf(way.source_kind, way.source)} to ${endOf(way.destination_kind, way.destination)}`;
 
 /** Return the routing keys of a way in words. */
 export function keysOf({ keys, more_keys: more, reason }) {
+  if (reason === "publish" || reason === "deliver") return "";
   if (reason === "binding" && !keys.length) return "the queues' names";
   const shown = keys.map((key) => (key === "" ? "(empty key)" : key)).join(", ") + (more ? ` and ${number(more)} more keys` : "");
   return reason === "binding" ? shown : `dead letters${keys.join("") ? `, ${shown}` : ""}`;

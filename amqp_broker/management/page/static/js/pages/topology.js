@@ -7,19 +7,37 @@ import { part } from "../list.js";
 import { follow, Rates } from "../live.js";
 import { state } from "../state.js";
 import { cell, link, Table } from "../table.js";
-import { foldName, keysOf, nameOf, TopologyDrawing, wayKey } from "../topology_drawing.js";
+import { foldName, keysOf, nameOf, TopologyDrawing, wayKey, wayLabel } from "../topology_drawing.js";
+import { WayFaults } from "../way_faults.js";
 
 const TYPING_MS = 200;
+// How often the hits of faults are asked for: the broker sends no events about them.
+const HITS_MS = 2000;
+/** Return the way of publishes to an exchange, or of deliveries from a queue. */
+const outer = (from, to, name) => ({
+  source_kind: from,
+  source: from === "queue" ? name : "",
+  destination_kind: to,
+  destination: to === "exchange" ? name : "",
+  reason: from === "queue" ? "deliver" : "publish",
+  keys: [],
+  more_keys: 0,
+});
 // The same order whenever the map is asked for.
 const compare = (one, other) => (one < other ? -1 : one > other ? 1 : 0);
 
 export function page() {
   const vhost = state.newVhost;
   const counters = new Rates();
-  const drawing = new TopologyDrawing((exchange) => {
-    search.value = exchange;
-    search.focus();
-    typed();
+  // Only an administrator may add faults.
+  const faults = state.is("administrator") ? new WayFaults(vhost, () => following.run()) : null;
+  const drawing = new TopologyDrawing({
+    unfold: (exchange) => {
+      search.value = exchange;
+      search.focus();
+      typed();
+    },
+    press: faults && ((way) => faults.ask(way, wayLabel(way))),
   });
   const problem = h("p", { class: "problem", role: "alert", hidden: true });
   const count = h("span", { class: "count" });
@@ -30,14 +48,19 @@ export function page() {
   let shown = new Map();
   // The names of folds in words.
   let folded = new Map();
-  const end = (kind, name) => kind === "fold" ? folded.get(name) : link(nameOf(kind, name), kind === "exchange" ? toExchange(vhost, name) : toQueue(vhost, name));
+  function end(kind, name) {
+    if (kind === "fold") return folded.get(name);
+    if (kind === "publishers" || kind === "consumers") return kind;
+    return link(nameOf(kind, name), kind === "exchange" ? toExchange(vhost, name) : toQueue(vhost, name));
+  }
   const table = new Table({
     label: "Ways",
     columns: [
       { title: "From", isKept: true, isHead: true, value: (one) => end(one.source_kind, one.source) },
-      { title: "Routing keys", wide: true, value: (one) => cell(keysOf(one), () => h("code", null, keysOf(one))) },
+      { title: "Routing keys", wide: true, value: (one) => keysOf(one) && cell(keysOf(one), () => h("code", null, keysOf(one))) },
       { title: "To", isKept: true, value: (one) => end(one.destination_kind, one.destination) },
       { title: "Messages", isKept: true, numeric: true, value: (one) => rate(shown.get(wayKey(one))) },
+      ...(faults ? [{ title: "Faults", isKept: true, value: (one) => cell([wayKey(one), faults.on(one), faults.match(one)], () => faults.cell(one)) }] : []),
     ],
     key: wayKey,
     empty: "No bindings.",
@@ -53,7 +76,7 @@ export function page() {
 
   async function load() {
     try {
-      const answer = await get(`/_broker/topology/${path(vhost)}?${new URLSearchParams({ name: search.value })}`);
+      const [answer] = await Promise.all([get(`/_broker/topology/${path(vhost)}?${new URLSearchParams({ name: search.value })}`), faults?.load()]);
       problem.hidden = true;
       draw(answer);
     } catch (error) {
@@ -82,15 +105,22 @@ export function page() {
       fold: (one) => grown(`out of ${one.members} in ${one.name}`, one.delivered),
       way: (one) => grown(wayKey(one) + within(one.source_kind, one.source) + within(one.destination_kind, one.destination), one.messages),
     };
+    // Publishes and deliveries are ways, too.
+    const published = answer.exchanges.filter((one) => one.messages > 0).map((one) => outer("publishers", "exchange", one.name));
+    const delivered = answer.queues.filter((one) => one.consumers > 0 || one.delivered > 0).map((one) => outer("queue", "consumers", one.name));
+    const all = [...published, ...answer.ways, ...delivered];
+    faults?.learn(answer.ways);
     shown = new Map(answer.ways.map((one) => [wayKey(one), rates.way(one)]));
+    for (const one of answer.exchanges) shown.set(wayKey(outer("publishers", "exchange", one.name)), rates.exchange(one));
+    for (const one of answer.queues) shown.set(wayKey(outer("queue", "consumers", one.name)), rates.queue(one));
     const isEmpty = !answer.exchanges.length && !answer.queues.length;
     empty.hidden = !isEmpty;
     drawing.frame.hidden = isEmpty;
     text(empty, search.value ? "No queue or exchange matches." : "This virtual host has no queues yet.");
-    drawing.update(answer, vhost, rates);
+    drawing.update(answer, vhost, rates, (way) => faults?.mark(way) ?? "");
     counters.keep(known);
     folded = new Map(answer.folds.map((one) => [one.name, foldName(one)]));
-    table.update(answer.ways);
+    table.update(all);
     const { queues, matching_queues: matching } = answer.totals;
     text(count, search.value ? `${number(matching)} of ${number(queues)} queues` : `${number(queues)} queues`);
     const rest = matching - answer.queues.length;
@@ -111,8 +141,10 @@ export function page() {
       empty,
       drawing.frame,
       h("p", { class: "note" }, "Exchanges are round, queues are not. A way is lit while messages take it, and thicker from 10, 100 and 1 000 per second; dead letters take dashed ways, violet when lit."),
+      faults && h("p", { class: "note" }, "Press a way, or Add fault in the table, to slow, lose or nack what takes it."),
     ),
     part("The same as a table", table.element),
   );
-  return { title: "Topology", element, refresh: following.run, leave: () => (following.leave(), clearTimeout(typing)) };
+  const hits = setInterval(() => !document.hidden && faults?.rules.length && following.run(), HITS_MS);
+  return { title: "Topology", element, refresh: following.run, leave: () => (following.leave(), clearTimeout(typing), clearInterval(hits)) };
 }
