@@ -19,8 +19,8 @@ const glow = (perSecond) => (perSecond > 0 ? `lit lit-${LEVELS.filter((one) => p
 
 export class TopologyDrawing {
   /**
-   * `unfold` is called with the name of an exchange whose other queues are to be shown, `press` with the way that was
-   * pressed; null if nothing follows.
+   * `unfold` is called with the name of an exchange whose other queues are to be shown. `press` returns a function that
+   * follows a press on a way; null if nothing follows.
    */
   constructor({ unfold, press }) {
     this.unfold = unfold;
@@ -155,7 +155,8 @@ export class TopologyDrawing {
     const note = svg("text", { x: (x1 + x2) / 2 + (bulge ?? 0) / 2, y: (y1 + y2) / 2 - 5, "text-anchor": "middle", class: "fault-note" });
     const parts = [way, tip, note];
     // A wide line is easier to hit. The table has a button for each way, which the keyboard reaches.
-    if (this.press) parts.push(svg("path", { d: way.getAttribute("d"), class: "target", onclick: () => this.press(carried) }, svg("title", null, `${label}: add a fault`)));
+    const press = this.press(carried);
+    if (press) parts.push(svg("path", { d: way.getAttribute("d"), class: "target", onclick: press }, svg("title", null, `${label}: add a fault`)));
     this.lines.set(key, { way, tip, note, parts, title, kind, label, carried });
     return parts;
   }

@@ -37,7 +37,7 @@ export function page() {
       search.focus();
       typed();
     },
-    press: faults && ((way) => faults.ask(way, wayLabel(way))),
+    press: (way) => faults?.match(way) && (() => faults.ask(way, wayLabel(way))),
   });
   const problem = h("p", { class: "problem", role: "alert", hidden: true });
   const count = h("span", { class: "count" });
@@ -75,14 +75,12 @@ export function page() {
   }
 
   async function load() {
-    try {
-      const [answer] = await Promise.all([get(`/_broker/topology/${path(vhost)}?${new URLSearchParams({ name: search.value })}`), faults?.load()]);
-      problem.hidden = true;
-      draw(answer);
-    } catch (error) {
-      problem.hidden = false;
-      text(problem, error.message);
-    }
+    // Without the rules the map is drawn all the same.
+    const asked = await Promise.allSettled([get(`/_broker/topology/${path(vhost)}?${new URLSearchParams({ name: search.value })}`), faults?.load()]);
+    const failed = asked.find((one) => one.status === "rejected");
+    problem.hidden = !failed;
+    text(problem, failed?.reason.message ?? "");
+    if (asked[0].status === "fulfilled") draw(asked[0].value);
   }
 
   function draw(answer) {
