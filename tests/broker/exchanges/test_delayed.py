@@ -33,11 +33,6 @@ def lab() -> Lab:
     return lab
 
 
-@pytest.fixture
-def peer(lab: Lab) -> Peer:
-    return lab.connect()
-
-
 def exchange_of(lab: Lab) -> DelayedExchange:
     exchange = lab.vhost.exchanges["x"]
     assert isinstance(exchange, DelayedExchange)

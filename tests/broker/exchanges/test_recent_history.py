@@ -9,12 +9,7 @@ from pamqp.common import FieldTable
 from amqp_broker.amqp.errors import PreconditionFailed
 from amqp_broker.amqp.fields import Byte, Long, Short, Timestamp, UnsignedByte, UnsignedInt
 from tests.broker_parts import new_exchange, new_vhost
-from tests.peer import Lab, Peer
-
-
-@pytest.fixture
-def peer() -> Peer:
-    return Lab().connect()
+from tests.peer import Peer
 
 
 def declare(peer: Peer, **arguments: Any) -> None:

@@ -9,11 +9,6 @@ from tests.peer import Lab, Peer
 
 
 @pytest.fixture
-def lab() -> Lab:
-    return Lab()
-
-
-@pytest.fixture
 def publisher(lab: Lab) -> Peer:
     """A client with a queue `q`, whose channel is in confirm mode."""
     publisher = lab.connect()

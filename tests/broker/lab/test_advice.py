@@ -12,12 +12,6 @@ from tests.broker.advising import MINUTE_MS, advice_in, consume, declare, habits
 from tests.peer import Lab, Peer
 from tests.present import present
 
-
-@pytest.fixture
-def lab() -> Lab:
-    return Lab()
-
-
 # Consuming
 
 

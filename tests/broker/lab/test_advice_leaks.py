@@ -9,12 +9,6 @@ from pamqp import commands
 from tests.broker.advising import DAY_MS, MINUTE_MS, consume, declare, habits_in, leave, only
 from tests.peer import Lab, Peer
 
-
-@pytest.fixture
-def lab() -> Lab:
-    return Lab()
-
-
 # Channels and connections
 
 

@@ -13,16 +13,6 @@ from tests.peer import Lab, Peer
 
 
 @pytest.fixture
-def lab() -> Lab:
-    return Lab()
-
-
-@pytest.fixture
-def peer(lab: Lab) -> Peer:
-    return lab.connect()
-
-
-@pytest.fixture
 def log(lab: Lab) -> EventLog:
     return lab.broker.event_logs.start(lab.vhost)
 

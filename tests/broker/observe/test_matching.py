@@ -13,16 +13,6 @@ from tests.peer import Lab, Peer
 
 
 @pytest.fixture
-def lab() -> Lab:
-    return Lab()
-
-
-@pytest.fixture
-def peer(lab: Lab) -> Peer:
-    return lab.connect()
-
-
-@pytest.fixture
 def log(lab: Lab, peer: Peer) -> EventLog:
     """The log of one message with all attributes in the queue `orders`."""
     peer.declare("orders")

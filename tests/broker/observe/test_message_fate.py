@@ -15,11 +15,6 @@ from tests.peer import Lab, Peer
 
 
 @pytest.fixture
-def lab() -> Lab:
-    return Lab()
-
-
-@pytest.fixture
 def log(lab: Lab) -> EventLog:
     return lab.broker.event_logs.start(lab.vhost)
 

@@ -251,11 +251,6 @@ def test_a_recorded_message_keeps_what_it_carries(vhost: VHost) -> None:
 # With clients
 
 
-@pytest.fixture
-def lab() -> Lab:
-    return Lab()
-
-
 def test_a_plain_publish_is_recorded_from_its_publish_to_its_ack(lab: Lab) -> None:
     client = lab.connect()
     client.declare("q")

@@ -9,16 +9,6 @@ from amqp_broker.broker.observe.waiting import Busy, IdleWait
 from tests.peer import Lab, Peer
 
 
-@pytest.fixture
-def lab() -> Lab:
-    return Lab()
-
-
-@pytest.fixture
-def peer(lab: Lab) -> Peer:
-    return lab.connect()
-
-
 class Done:
     def __init__(self, wait: IdleWait) -> None:
         self.times = 0

@@ -2,8 +2,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from amqp_broker.broker.admin.access import Permission, User
 from amqp_broker.broker.admin.metadata import Metadata
 from amqp_broker.broker.admin.policies import Policy
@@ -13,11 +11,6 @@ from amqp_broker.management.documents.exporting import export
 from tests.broker_parts import bind, new_exchange, new_queue, push
 from tests.peer import Lab
 from tests.stepping import counted
-
-
-@pytest.fixture
-def lab() -> Lab:
-    return Lab()
 
 
 def fill(broker: Broker, name: str) -> None:

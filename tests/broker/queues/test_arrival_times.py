@@ -69,7 +69,7 @@ def test_a_returned_message_keeps_its_age(kind: str) -> None:
     assert arrived_ms(lab) <= NOW + 3 * SAMPLED_MS
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("kind", QUEUES)
 def test_whatever_comes_and_goes_the_age_is_known_to_a_twentieth(kind: str, seed: int) -> None:
     lab, peer = declared(kind)

@@ -28,11 +28,6 @@ def lab() -> Lab:
     return Lab(compat="4.3")
 
 
-@pytest.fixture
-def peer(lab: Lab) -> Peer:
-    return lab.connect()
-
-
 def declare(peer: Peer, kind: str = "all", **arguments: Any) -> None:
     given = {"delayed_retry_type": kind, "delayed_retry_min": MIN_MS, **arguments}
     named = {f"x-{name.replace('_', '-')}": value for name, value in given.items()}

@@ -12,16 +12,6 @@ from amqp_broker.broker.admin.policies import Policy
 from tests.peer import Lab, Peer
 
 
-@pytest.fixture
-def lab() -> Lab:
-    return Lab()
-
-
-@pytest.fixture
-def peer(lab: Lab) -> Peer:
-    return lab.connect()
-
-
 def declare(peer: Peer, queue: str = "q", **arguments: Any) -> None:
     peer.declare(queue, arguments={f"x-{name.replace('_', '-')}": value for name, value in arguments.items()})
 

@@ -10,16 +10,6 @@ from pamqp import commands
 from tests.peer import NOW, Lab, Peer
 
 
-@pytest.fixture
-def lab() -> Lab:
-    return Lab()
-
-
-@pytest.fixture
-def peer(lab: Lab) -> Peer:
-    return lab.connect()
-
-
 def expiring(lab: Lab) -> list[int]:
     """Times from now at which messages of queue `q` expire next."""
     queue = lab.vhost.queues["q"]

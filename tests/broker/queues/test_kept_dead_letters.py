@@ -19,16 +19,6 @@ from tests.restarting import durable_lab, restarted
 REFUSING = {"x-max-length": 1, "x-overflow": "reject-publish"}
 
 
-@pytest.fixture
-def lab() -> Lab:
-    return Lab()
-
-
-@pytest.fixture
-def peer(lab: Lab) -> Peer:
-    return lab.connect()
-
-
 def declare(peer: Peer, exchange: str = "", key: str | None = "dead", **arguments: Any) -> None:
     given = {
         "dead_letter_strategy": "at-least-once",

@@ -30,11 +30,6 @@ def nack(peer: Peer, *tags: int) -> None:
         peer.send(commands.Basic.Nack(tag, requeue=True))
 
 
-@pytest.fixture
-def peer() -> Peer:
-    return Lab().connect()
-
-
 def test_a_message_has_the_number_of_its_returns(peer: Peer) -> None:
     declare(peer)
     peer.publish("q", b"x", headers={"a": 1})

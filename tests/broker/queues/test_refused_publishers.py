@@ -13,11 +13,6 @@ from tests.peer import Lab, Peer
 
 
 @pytest.fixture
-def lab() -> Lab:
-    return Lab()
-
-
-@pytest.fixture
 def peer(lab: Lab) -> Peer:
     return confirming(lab)
 
