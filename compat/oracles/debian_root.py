@@ -13,7 +13,6 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-SCRIPTS = Path("/usr/share/debootstrap/scripts")
 # The kernel ends the command with the thread that has started it, and mounts and processes of the command with it.
 ALONE = ("setpriv", "--pdeathsig", "KILL", "unshare", "--mount", "--pid", "--fork", "--kill-child")
 TARGETS = ("apt-get", "indextargets", "--format", "$(ORIGIN) $(COMPONENT) $(CODENAME) $(REPO_URI)")
@@ -42,13 +41,10 @@ def create(release: str, folder: Path, packages: Sequence[str]) -> None:
 def _create(release: str, folder: Path, packages: Sequence[str]) -> None:
     new = folder.with_name(f"{folder.name}.new")
     shutil.rmtree(new, ignore_errors=True)
-    # debootstrap has no script for a release newer than itself.
-    script = SCRIPTS / release if (SCRIPTS / release).exists() else SCRIPTS / "sid"
-    command = ["debootstrap", "--variant=minbase", f"--include={','.join(packages)}"]
+    # Twice as fast as debootstrap. As with it, a mirror may be of an earlier month.
+    options = ["--variant=minbase", "--aptopt=Acquire::Check-Valid-Until false", f"--include={','.join(packages)}"]
     try:
-        _run([*ALONE, *command, release, str(new), mirror(), str(script)])
-        for downloads in ("var/cache/apt/archives", "var/lib/apt/lists"):
-            shutil.rmtree(new / downloads)
+        _run([*ALONE, "mmdebstrap", *options, release, str(new), mirror()])
         new.rename(folder)
     finally:
         shutil.rmtree(new, ignore_errors=True)
@@ -65,7 +61,7 @@ def mirror() -> str:
 
 
 def _run(command: Sequence[str]) -> str:
-    """Return the output of a command. Raise Unavailable with its last error."""
+    """Return the output of a command. Raise Unavailable with its error."""
     environment = {**os.environ, "LC_ALL": "C.UTF-8", "DEBIAN_FRONTEND": "noninteractive"}
     try:
         done = subprocess.run(
@@ -74,15 +70,15 @@ def _run(command: Sequence[str]) -> str:
     except OSError as error:
         raise Unavailable(f"cannot run {command[0]}: {error.strerror}") from error
     if done.returncode:
-        raise Unavailable(last_error(done.stderr) or f"{command[0]} ended with {done.returncode}")
+        raise Unavailable(error_in(done.stderr) or f"{command[0]} ended with {done.returncode}")
     return done.stdout
 
 
-def last_error(output: str) -> str:
-    """Return the last line of debootstrap's errors, or of other output, as a part of a sentence."""
+def error_in(output: str) -> str:
+    """Return, as a part of a sentence, the first error of apt, or the last line of other output."""
     lines = [line for line in output.splitlines() if line.strip()]
-    errors = [line for line in lines if line.startswith("E: ")] or lines
-    return errors[-1].removeprefix("E: ") if errors else ""
+    errors = [line for line in lines if line.startswith("E: ")] or lines[-1:]
+    return errors[0].removeprefix("E: ") if errors else ""
 
 
 def main(arguments: Sequence[str]) -> int:

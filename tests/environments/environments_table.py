@@ -154,7 +154,7 @@ def debian(name: str, release: str, python: str) -> Environment:
         f'{USER_IS_ANOTHER}. /etc/os-release\ntest "$VERSION_CODENAME" = {release}',
         prepare=(("{python}", "-m", "compat.oracles.debian_root", release, root, *PACKAGES),),
         wrap=(*alone, "sh", "-e", "{here}/chroot.sh", "{folder}", root),
-        programs={"debootstrap": "debootstrap", **UNSHARE},
+        programs={"mmdebstrap": "mmdebstrap", **UNSHARE},
         needs_root=True,
     )
 

@@ -17,7 +17,7 @@ from tests.environments.environments_table import ENVIRONMENTS, Environment
 
 ROW = re.compile(r"^\| `([\w.-]+)` \| ([^|]+?) \|", re.MULTILINE)
 # Environments that need no download.
-PROBED = [one.name for one in ENVIRONMENTS if not (one.python or one.is_offline or "debootstrap" in one.programs)]
+PROBED = [one.name for one in ENVIRONMENTS if not (one.python or one.is_offline or "mmdebstrap" in one.programs)]
 
 
 def played(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:

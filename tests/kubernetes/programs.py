@@ -12,7 +12,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from compat.oracles.debian_root import Unavailable, last_error, mirror
+from compat.oracles.debian_root import Unavailable, error_in, mirror
 
 SCRIPT = Path(__file__).with_name("build.sh")
 # Another number for other programs: the folders of former numbers are not used again.
@@ -46,7 +46,7 @@ def _build(folder: Path) -> None:
             command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, encoding="utf-8", check=False
         )
         if done.returncode:
-            raise Unavailable(last_error(done.stderr) or f"{SCRIPT.name} ended with {done.returncode}")
+            raise Unavailable(error_in(done.stderr) or f"{SCRIPT.name} ended with {done.returncode}")
         new.rename(folder)
     except OSError as error:
         raise Unavailable(f"cannot build Kubernetes: {error}") from error
