@@ -24,9 +24,9 @@ CORE := tests/amqp tests/broker tests/settings tests/session tests/store $(wildc
 SHIPPED := amqp_broker pyspark_amqp amqp_minibroker.py
 # A number that fixes the random order of the tests.
 SEED ?=
-# 0, 1 or 2: make verify runs a third of its tests.
-THIRD ?=
-OF_THIRD = $(if $(THIRD),--third $(THIRD))
+# The number of a day, as in CI: the long tests of that day run.
+DAY ?=
+OF_DAY = $(if $(DAY),--day $(DAY))
 COMPILED := .cache/compiled
 PYTEST = $(PY) -m pytest --numprocesses $(WORKERS) --dist loadscope $(if $(SEED),--shuffle $(SEED))
 
@@ -78,35 +78,35 @@ test-compiled: export HYPOTHESIS_PROFILE = quick
 test-compiled: WITH_COMPILED = $(PYTEST) -o pythonpath="$(COMPILED) ." -m "not verify and not interpreted" -rs
 test-compiled: $(COMPILED)/.built ## Run the tests of the core, the simulation, the server and the HTTP API with the compiled modules
 	$(WITH_COMPILED) $(CORE) tests/simulation tests/server $(ARGS)
-	$(WITH_COMPILED) tests/management $(OF_THIRD) $(ARGS)
+	$(WITH_COMPILED) tests/management $(OF_DAY) $(ARGS)
 
 test: tools ## Run the tests that need neither root nor RabbitMQ (WORKERS=0: one process; SEED=1: random order)
 	HYPOTHESIS_PROFILE=quick $(PYTEST) -m "not verify" -rs --ignore=tests/tidy $(ARGS)
 
-# In CI, other steps run the core and a third of the properties.
-test-rest: tools ## Run the tests that neither make test-core nor make verify runs (THIRD=0: a third of the long ones)
+# In CI, other steps run the core and the properties.
+test-rest: tools ## Run the tests that neither make test-core nor make verify runs (DAY=0: fewer of the long ones)
 	HYPOTHESIS_PROFILE=quick $(PYTEST) -m "not verify" -rs $(CORE:%=--ignore=%) --ignore=tests/tidy \
-		--ignore=tests/properties $(if $(THIRD),--long-third $(THIRD)) $(ARGS)
+		--ignore=tests/properties $(OF_DAY) $(ARGS)
 
-verify: live properties matrix ## Run all other tests: RabbitMQ itself, browser, every client, all of Spark, kill -9, soak (THIRD=0: a third of them)
+verify: live properties matrix ## Run all other tests: RabbitMQ itself, browser, every client, all of Spark, kill -9, soak (DAY=0: the part of a day)
 
 live: system tools $(VENV)/.verify
-	$(PYTEST) -m verify -rs $(OF_THIRD) $(ARGS)
+	$(PYTEST) -m verify -rs $(OF_DAY) $(ARGS)
 	@$(PY) -m compat.oracles >/dev/null
 
 properties: WORKERS = 2
 properties: tools
-	$(PYTEST) tests/properties $(OF_THIRD)
+	$(PYTEST) tests/properties $(OF_DAY)
 
 matrix: system tools
-	$(PY) -m compat.matrix $(OF_THIRD)
+	$(PY) -m compat.matrix $(OF_DAY)
 
 tools: $(VENV)/.dev
 	@.ci/tools python
 
 # Targets of their own: with -j, Debian's packages are installed, and the clients of the matrix built, while tests run.
 clients: system tools
-	$(PY) -m compat.matrix --install $(OF_THIRD)
+	$(PY) -m compat.matrix --install $(OF_DAY)
 
 # It needs nothing of .venv.
 system: | $(VENV)/bin/python

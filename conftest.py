@@ -16,8 +16,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from compat.turns import turn_of_today
-
 if TYPE_CHECKING:
     from xdist.scheduler import LoadScopeScheduling
 
@@ -74,44 +72,57 @@ MANY_MESSAGES = (
     "tests/session/connection/test_ack_timeouts.py",
     "tests/session/methods/test_transactions_portions.py",
 )
-# Files with tests that take long. With a third of `make verify`, as in CI, each of them runs on one of nine days.
-NINTH = (
-    "compat/duel/test_duel.py",
-    "compat/duel/test_planted_bugs.py",
-    "compat/fixtures/",
-    "compat/shovel/",
-    "tests/bench/",
-    "tests/container/",
-    "tests/environments/",
-    "tests/management/http/test_connection_aborted.py",
-    "tests/page/",
-    "tests/simulation/test_planted_bugs.py",
-    "tests/soak/",
-    "tests/torture/",
-)
-# Files with tests that take longest, each on one of 27 days.
-MONTHLY = (
-    "compat/applications/test_applications.py",
-    "compat/differential/test_conformance.py",
-    "compat/oracle/test_profiles.py",
-    "compat/oracles/",
-    "tests/docs/test_examples.py",
-    "tests/docs/test_pages.py",
-    "tests/fuzzing/test_guided.py",
-    "tests/package/",
-    "tests/pipeline/",
-    "tests/pyspark_amqp/",
-    "tests/store/test_checkpoint.py",
-    "tests/store/test_salvage.py",
-)
-# Files of `make test` of which CI runs a third of the tests.
-THIRD_OF_TEST = (
-    "compat/oracle/test_profiles.py",
-    "tests/docs/test_pages.py",
-    "tests/growth/",
-)
-# Tests that a third of `make verify`, as in CI, leaves out, since each takes minutes of both processors: AiiDA, and an
-# image, Kubernetes and the suites of Go, which are built from their sources.
+# With `--day`, as in CI: the number of days of which one runs a test. Other tests of `make test` run on each day.
+DAYS: dict[int, tuple[str, ...]] = {
+    3: (
+        "compat/aio_pika/test_faults.py",
+        "compat/celery/",
+        "compat/duel/",
+        "compat/go/",
+        "compat/oracle/test_profiles.py",
+        "compat/pika/test_faults.py",
+        "tests/cli/own/test_conformance.py",
+        "tests/cli/own/test_demo.py",
+        "tests/cli/own/test_pipeline.py",
+        "tests/cli/own/test_run.py",
+        "tests/demo/",
+        "tests/docs/test_cookbook_page.py",
+        "tests/docs/test_pages.py",
+        "tests/growth/",
+        "tests/management/documents/",
+        "tests/management/http/test_connection_aborted.py",
+        "tests/management/page/test_admin_script.py",
+        "tests/pipeline/",
+        "tests/properties/",
+        "tests/pyspark_amqp/",
+        "tests/readback/",
+        "tests/testing/",
+    ),
+}
+# Of the tests that run with the compiled modules, too.
+DAYS_COMPILED: dict[int, tuple[str, ...]] = {3: ("tests/management/",)}
+# Other tests of `make verify` run on one of nine days.
+DAYS_OF_VERIFY: dict[int, tuple[str, ...]] = {
+    # They play at one RabbitMQ each.
+    2: ("compat/duel/test_random_programs.py",),
+    27: (
+        "compat/applications/test_applications.py",
+        "compat/differential/test_conformance.py",
+        "compat/oracle/test_profiles.py",
+        "compat/oracle/test_records.py::test_an_oracle_still_answers_as_recorded[ctl-",
+        "compat/oracles/",
+        "tests/docs/test_examples.py",
+        "tests/docs/test_pages.py",
+        "tests/fuzzing/test_guided.py",
+        "tests/package/",
+        "tests/pipeline/",
+        "tests/pyspark_amqp/",
+        "tests/store/test_checkpoint.py",
+        "tests/store/test_salvage.py",
+    ),
+}
+# Tests that no day has, since each takes minutes of both processors: AiiDA, and an image, Kubernetes and the suites of
+# Go, which are built from their sources.
 WHOLE_ONLY = (
     "compat/applications/dapr/",
     "compat/applications/go_cdk/",
@@ -119,9 +130,7 @@ WHOLE_ONLY = (
     "tests/container/test_dockerfile.py",
     "tests/pyspark_amqp/test_shipping_kubernetes.py",
 )
-# Of these tests, each third runs every other one.
-HALF = "compat/duel/test_random_programs.py"
-# A folder that a third does not even collect: Ansible plays for minutes.
+# A folder of which no day collects anything: Ansible plays for minutes.
 WHOLE_ONLY_FOLDER = "compat/ansible"
 # The one test of Spark that `make test` has.
 SMOKE = "tests/pyspark_amqp/test_data_source.py::test_a_batch_is_a_table[amqp_broker]"
@@ -153,9 +162,8 @@ LONG = (
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--day", type=int, metavar="N", help="run a part of the long tests, another one each day")
     parser.addoption("--shuffle", type=int, metavar="SEED", help="run files, and tests in each, in this random order")
-    parser.addoption("--long-third", type=int, choices=range(3), help="run a third of the long tests, and all others")
-    parser.addoption("--third", type=int, choices=range(3), help="run a third of the tests: one of each three, in turn")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -167,7 +175,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Import no file without a test for this run: some need large libraries."""
     path = collection_path.relative_to(config.rootpath).as_posix()
-    if config.getoption("third") is not None and path == WHOLE_ONLY_FOLDER:
+    if config.getoption("day") is not None and path == WHOLE_ONLY_FOLDER:
         return True
     if config.getoption("markexpr") == "not verify":
         return True if f"{path}/" in VERIFY or path in VERIFY else None
@@ -207,59 +215,36 @@ def shuffle(items: list[pytest.Item], seed: int) -> None:
     items[:] = [item for tests in shuffled for item in tests]
 
 
-def third_of(number: int) -> int:
-    """Return the third that runs a test by its number: 0, 1, 2, then 1, 2, 0, then 2, 0, 1.
+def days_of(item: pytest.Item) -> int:
+    """Return the number of days of which one runs a test."""
+    if item.get_closest_marker("verify") is not None:
+        table, others = DAYS_OF_VERIFY, 9
+    else:
+        table, others = (DAYS_COMPILED if os.environ.get("AMQP_BROKER_COMPILED") else DAYS), 1
+    return next((days for days, prefixes in table.items() if item.nodeid.startswith(prefixes)), others)
 
-    Many tests run once per version of RabbitMQ, one after another. By `number % 3` one third would ask the slowest
-    version everything.
+
+def of_day(items: list[pytest.Item], day: int) -> list[pytest.Item]:
+    """Return the tests that run on a day.
+
+    Tests of `make verify` are numbered in each file, from a multiple of three: many run once per version of RabbitMQ,
+    one after another, so that a day starts one version.
     """
-    return (number + number // 3) % 3
-
-
-def is_in_third(item: pytest.Item, number: int, third: int) -> bool:
-    marked = item.get_closest_marker("turn")
-    return third_of(number) == third and (marked is None or marked.args == (turn_of_today(),))
-
-
-def is_of_today(number: int, days: int, third: int) -> bool:
-    """Return whether a third of today runs a test, by its number among those of NINTH or MONTHLY."""
-    return number % days == (third + 3 * turn_of_today()) % days
-
-
-def of_third(items: list[pytest.Item], third: int) -> list[pytest.Item]:
-    """Return the tests that a third of today runs."""
-    ninth, monthly, halved = count(), count(), count()
-    # The first test of a file has a multiple of three: so each third asks one of three versions.
-    others: dict[str, count[int]] = {}
+    numbers: dict[str, count[int]] = {}
     chosen: list[pytest.Item] = []
     for item in items:
-        has_turn = item.get_closest_marker("turn") is not None
-        if item.nodeid.startswith(WHOLE_ONLY):
-            is_chosen = False
-        elif item.nodeid.startswith(HALF):
-            is_chosen = next(halved) % 2 == third % 2
-        elif item.nodeid.startswith(MONTHLY) and not has_turn:
-            is_chosen = is_of_today(next(monthly), 27, third)
-        elif item.nodeid.startswith(NINTH) and not has_turn:
-            is_chosen = is_of_today(next(ninth), 9, third)
-        else:
-            file = item.nodeid.partition("::")[0]
-            is_chosen = is_in_third(item, next(others.setdefault(file, count(3 * len(others)))), third)
-        if is_chosen:
+        file = item.nodeid.partition("::")[0] if item.get_closest_marker("verify") is not None else ""
+        number = next(numbers.setdefault(file, count(3 * len(numbers))))
+        if not item.nodeid.startswith(WHOLE_ONLY) and (number - day) % days_of(item) == 0:
             chosen.append(item)
     return chosen
 
 
-def of_long_third(items: list[pytest.Item], third: int) -> list[pytest.Item]:
-    """Return a third of the long tests of `make test`, and all others."""
-    numbers = count()
-    return [item for item in items if not item.nodeid.startswith(THIRD_OF_TEST) or next(numbers) % 3 == third]
-
-
 @pytest.fixture(scope="session")
-def turn(pytestconfig: pytest.Config) -> int | None:
-    """Provide the turn of a run of a third of the tests; None if all run."""
-    return None if pytestconfig.getoption("third") is None else turn_of_today()
+def day(pytestconfig: pytest.Config) -> int | None:
+    """Provide the number of the day of which a part of the tests run; None if all run."""
+    number: int | None = pytestconfig.getoption("day")
+    return number
 
 
 @pytest.hookimpl(wrapper=True)
@@ -267,9 +252,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     mark(items)
     # Other plugins leave out what the marks and names exclude.
     result = yield
-    third, long_third = config.getoption("third"), config.getoption("long_third")
-    if third is not None or long_third is not None:
-        chosen = of_long_third(items, long_third) if third is None else of_third(items, third)
+    day = config.getoption("day")
+    if day is not None:
+        chosen = of_day(items, day)
         selected = set(chosen)
         config.hook.pytest_deselected(items=[item for item in items if item not in selected])
         items[:] = chosen

@@ -16,7 +16,7 @@ from compat.matrix import results as kept
 from compat.matrix import table
 from compat.matrix.installing import install_all
 from compat.matrix.results import AMQP_BROKER, RABBITMQ, ClientResults
-from compat.matrix.rows import COMPAT, Client, chosen, clients, third
+from compat.matrix.rows import COMPAT, Client, chosen, clients, of_day
 from compat.matrix.running import report, run
 from compat.matrix.scenarios import SCENARIOS
 from compat.matrix.stage import Stages
@@ -36,8 +36,8 @@ def main(arguments: Sequence[str]) -> int:
     except ValueError as error:
         print(error, file=sys.stderr)
         return 2
-    if options.third is not None:
-        players = third(players, options.third)
+    if options.day is not None:
+        players = of_day(players, options.day)
     here = _played_here(players)
     if options.install:
         install_all(here, CACHE, report)
@@ -64,7 +64,7 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--broker", choices=BROKERS, default=os.environ.get("BROKER") or "amqp-broker")
     parser.add_argument("--only", action="append", choices=list(SCENARIOS), help="play this scenario alone")
     parser.add_argument("--install", action="store_true", help="only install the clients")
-    parser.add_argument("--third", type=int, choices=range(3), help="play a third of these clients: some languages")
+    parser.add_argument("--day", type=int, metavar="N", help="play a third of these clients, another each day")
     return parser.parse_args(arguments)
 
 

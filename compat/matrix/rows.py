@@ -88,8 +88,8 @@ def chosen(known: list[Client], words: Sequence[str]) -> list[Client]:
     return [client for client in known if not words or client.words & set(words)]
 
 
-def third(known: list[Client], number: int) -> list[Client]:
-    """Return a third of the clients: 0, 1 or 2. Languages stay together, as their clients share installations.
+def of_day(known: list[Client], day: int) -> list[Client]:
+    """Return the third of the clients that play on a day. Those of a language stay together: they share installations.
 
     Clients whose build takes minutes, which are those of Rust, play when all do.
     """
@@ -99,7 +99,7 @@ def third(known: list[Client], number: int) -> list[Client]:
     thirds: list[list[Client]] = [[], [], []]
     for group in sorted(languages.values(), key=len, reverse=True):
         min(thirds, key=len).extend(group)
-    return [client for client in thirds[number] if not client.row.build_s]
+    return [client for client in thirds[day % 3] if not client.row.build_s]
 
 
 def _declared(path: Path) -> Iterator[Row]:

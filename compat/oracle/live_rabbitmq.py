@@ -6,31 +6,35 @@ import difflib
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Final
 
 from compat.oracle import records
 from compat.oracle.records import Seen
 from compat.oracle.suite import Answer, Suite
 from compat.oracles.oracle import Oracle
 from compat.oracles.rabbitmq import RabbitMQ
-from compat.turns import TURNS
+
+# Those of which CI asks one each time.
+PARTS: Final = 9
 
 
 class NothingAskedError(Exception):
     """No question of the suite matches."""
 
 
-def ask(suite: Suite, oracle: Oracle, folder: Path, only: str = "", turn: int | None = None) -> dict[str, Answer]:
-    """Return the answers of a new oracle to all questions whose name contains `only`, or to a ninth.
+def ask(suite: Suite, oracle: Oracle, folder: Path, only: str = "", part: int | None = None) -> dict[str, Answer]:
+    """Return the answers of a new oracle to the questions whose name contains `only`.
 
-    Its data is in the folder. Raise NothingAskedError if no question matches, or Unavailable.
+    `part` is the number of one of the PARTS of them; without it, all are asked. The folder has the data of the oracle.
+    Raise NothingAskedError if no question matches, or Unavailable.
     """
-    part = slice(turn, None, 1 if turn is None else TURNS)
+    taken = slice(part, None, 1 if part is None else PARTS)
     broker = RabbitMQ(folder, plugins=suite.plugins, settings=suite.settings, oracle=oracle)
     broker.start()
     try:
         with suite.answers(broker) as answers:
             matching = [question for question in answers if only in question]
-            chosen = {question: answers[question] for question in matching[part]}
+            chosen = {question: answers[question] for question in matching[taken]}
     finally:
         broker.kill()
     if not matching:
@@ -57,17 +61,17 @@ def record(suite: Suite, oracle: Oracle, folder: Path, runs: int, only: str = ""
     return sorted(news)
 
 
-def untrue(suite: Suite, oracle: Oracle, folder: Path, only: str = "", turn: int | None = None) -> list[str]:
+def untrue(suite: Suite, oracle: Oracle, folder: Path, only: str = "", part: int | None = None) -> list[str]:
     """Ask all questions or every ninth of them, and return the outdated records as texts.
 
     A question whose answer is not recorded is asked again, without the others: scenarios are played side by side, and
     a busy machine may miss the times of one.
     """
-    answers = ask(suite, oracle, folder / "all", only, turn)
+    answers = ask(suite, oracle, folder / "all", only, part)
     seen = {
         question: recorded
         for question, recorded in records.load(suite, oracle.name).items()
-        if question in answers or (turn is None and only in question)
+        if question in answers or (part is None and only in question)
     }
     for number, question in enumerate(records.unseen(suite, seen, answers)):
         answers[question] = ask(suite, oracle, folder / str(number), question)[question]

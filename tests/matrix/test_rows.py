@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from compat.matrix.rows import Client, Row, chosen, clients, third
+from compat.matrix.rows import Client, Row, chosen, clients, of_day
 
 IMPORT = "from compat.matrix.rows import Row\n"
 
@@ -38,16 +38,16 @@ def test_an_unknown_word_is_reported_with_the_known_ones() -> None:
         chosen(THREE, ["pika", "cobol"])
 
 
-def test_each_client_is_in_one_third_together_with_those_of_its_language() -> None:
-    thirds = [third(clients(), number) for number in range(3)]
+def test_each_client_plays_on_one_of_three_days_together_with_those_of_its_language() -> None:
+    thirds = [of_day(clients(), day) for day in range(3)]
     quick = [client.row.name for client in clients() if not client.row.build_s]
     assert sorted(client.row.name for found in thirds for client in found) == sorted(quick)
     languages = [{client.row.language for client in found} for found in thirds]
     assert sum(map(len, languages)) == len(set().union(*languages))
 
 
-def test_clients_of_rust_take_minutes_to_build_and_are_in_no_third() -> None:
-    played = {client.row.language for number in range(3) for client in third(clients(), number)}
+def test_clients_of_rust_take_minutes_to_build_and_play_on_no_day() -> None:
+    played = {client.row.language for day in range(3) for client in of_day(clients(), day)}
     assert {client.row.language for client in clients()} - played == {"Rust"}
 
 

@@ -103,9 +103,9 @@ def test_an_answer_that_a_busy_machine_has_changed_is_asked_again(
     assert [report.splitlines()[0] for report in live_rabbitmq.untrue(suite, OLDEST, tmp_path)] == ["changed"]
 
 
-@pytest.mark.parametrize(("turn", "outdated"), [(None, {"b", "c", "k"}), (0, set()), (1, {"b", "k"}), (2, {"c"})])
+@pytest.mark.parametrize(("part", "outdated"), [(None, {"b", "c", "k"}), (0, set()), (1, {"b", "k"}), (2, {"c"})])
 def test_a_ninth_of_the_questions_can_be_asked(
-    turn: int | None, outdated: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    part: int | None, outdated: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(records, "RECORDED", tmp_path)
     monkeypatch.setattr(live_rabbitmq, "RabbitMQ", Silent)
@@ -116,7 +116,7 @@ def test_a_ninth_of_the_questions_can_be_asked(
 
     suite = Suite("plain", answers, answers, fields)
     records.save(suite, {question: [1] for question in "abcdefghijk"})
-    reports = live_rabbitmq.untrue(suite, OLDEST, tmp_path, turn=turn)
+    reports = live_rabbitmq.untrue(suite, OLDEST, tmp_path, part=part)
     assert {report.splitlines()[0] for report in reports} == outdated
 
 

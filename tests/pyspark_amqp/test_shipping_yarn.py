@@ -100,8 +100,6 @@ def submit(environment: Path, program: Path, *words: str) -> list[str]:
     return [*command, "--archives", f"{environment}#environment", *options, str(program), *words]
 
 
-# It starts a Hadoop for minutes.
-@pytest.mark.turn(4)
 def test_jobs_run_on_yarn_with_a_packed_environment(
     hosts: tuple[Host, Host], cluster: Path, environment: Path, tmp_path: Path
 ) -> None:

@@ -14,12 +14,12 @@ from typing import Any
 
 import pytest
 
-from compat.turns import TURNS
-
 ROOT = Path(__file__).parents[2]
 CONFTEST: dict[str, Any] = runpy.run_path(str(ROOT / "conftest.py"))
-LISTS = ("VERIFY", "SPARK", "APART", "LONG", "MANY_MESSAGES", "MONTHLY", "NINTH", "THIRD_OF_TEST", "WHOLE_ONLY")
-PREFIXES = sorted({CONFTEST["SMOKE"], CONFTEST["HALF"], *(prefix for name in LISTS for prefix in CONFTEST[name])})
+TABLES = ("DAYS", "DAYS_COMPILED", "DAYS_OF_VERIFY")
+LISTS = ("VERIFY", "SPARK", "APART", "LONG", "MANY_MESSAGES", "WHOLE_ONLY")
+NAMED = [*(CONFTEST[name] for name in LISTS), *(named for table in TABLES for named in CONFTEST[table].values())]
+PREFIXES = sorted({CONFTEST["SMOKE"], *(prefix for named in NAMED for prefix in named)})
 
 
 @pytest.mark.parametrize("prefix", [prefix for prefix in PREFIXES if "::" not in prefix])
@@ -29,93 +29,61 @@ def test_a_named_folder_or_file_has_tests(prefix: str) -> None:
 
 
 class Named:
-    """Takes the place of a test without marks."""
-
-    def __init__(self, nodeid: str) -> None:
-        self.nodeid = nodeid
-
-    def get_closest_marker(self, name: str) -> None:
-        pass
-
-
-def test_each_test_is_in_one_third() -> None:
-    items = [Named(f"tests/test_x.py::{number}") for number in range(100)]
-    thirds = [CONFTEST["of_third"](items, third) for third in range(3)]
-    assert sorted((item for third in thirds for item in third), key=items.index) == items
-    assert max(map(len, thirds)) - min(map(len, thirds)) <= 1
-
-
-def test_the_option_leaves_two_of_three_out() -> None:
-    command = [sys.executable, "-m", "pytest", "--collect-only", "tests/matrix/test_rows.py", "--third", "0"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, encoding="utf-8", check=True)
-    found = re.search(r"^(\d+)/(\d+) tests collected", done.stdout, re.MULTILINE)
-    assert found
-    assert int(found[1]) == pytest.approx(int(found[2]) / 3, abs=1)
-
-
-class Marked:
-    """Takes the place of a test with a turn."""
-
-    nodeid = "compat/oracle/test_records.py"
-
-    def __init__(self, turn: int) -> None:
-        self._turn = turn
-
-    def get_closest_marker(self, name: str) -> pytest.Mark:
-        return pytest.Mark(name, (self._turn,), {}, _ispytest=True)
-
-
-@pytest.mark.parametrize("turn", range(TURNS))
-@pytest.mark.parametrize("number", range(9))
-def test_a_test_with_a_turn_runs_on_one_of_27_days(number: int, turn: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    days = []
-    for day in range(20_000, 20_027):
-        monkeypatch.setattr("time.time", lambda now=day * 24 * 3600: now)
-        if CONFTEST["is_in_third"](Marked(turn), number, day % 3):
-            days.append(day)
-    monkeypatch.undo()
-    assert len(days) == 1
-
-
-@pytest.mark.parametrize("days", [9, 27])
-@pytest.mark.parametrize("number", range(30))
-def test_a_long_test_runs_on_one_of_its_days(number: int, days: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    run = []
-    for day in range(20_000, 20_000 + days):
-        monkeypatch.setattr("time.time", lambda now=day * 24 * 3600: now)
-        if CONFTEST["is_of_today"](number, days, day % 3):
-            run.append(day)
-    monkeypatch.undo()
-    assert len(run) == 1
-
-
-@pytest.mark.parametrize(("files", "each_third"), [("NINTH", 3), ("MONTHLY", 1)])
-def test_long_tests_are_numbered_among_themselves(files: str, each_third: int) -> None:
-    long = CONFTEST[files][0]
-    items = [Named(long if number % 2 else "tests/other.py") for number in range(54)]
-    chosen = [CONFTEST["of_third"](items, third) for third in range(3)]
-    assert [sum(item.nodeid == long for item in items) for items in chosen] == [each_third] * 3
-    assert sum(item.nodeid != long for items in chosen for item in items) == 27
-
-
-class Marking(Named):
-    """Takes the place of a test that gets marks."""
+    """Takes the place of a test with marks, or without."""
 
     def __init__(self, nodeid: str, *marks: str) -> None:
-        super().__init__(nodeid)
+        self.nodeid = nodeid
         self.marks = [*marks]
 
-    def get_closest_marker(self, name: str) -> str | None:  # type: ignore[override]
+    def get_closest_marker(self, name: str) -> str | None:
         return name if name in self.marks else None
 
     def add_marker(self, mark: Any) -> None:
         self.marks.append(mark if isinstance(mark, str) else mark.name)
 
 
+def test_the_option_leaves_tests_out() -> None:
+    command = [sys.executable, "-m", "pytest", "--collect-only", "tests/readback/test_ctl_writes.py", "--day", "20787"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, encoding="utf-8", check=True)
+    found = re.search(r"^(\d+)/(\d+) tests collected", done.stdout, re.MULTILINE)
+    assert found
+    assert int(found[1]) == pytest.approx(int(found[2]) / 3, abs=1)
+
+
+@pytest.mark.parametrize(
+    ("file", "marks", "days"),
+    [
+        ("tests/amqp/test_x.py", (), 1),
+        *((CONFTEST["DAYS"][days][0], (), days) for days in CONFTEST["DAYS"]),
+        ("tests/test_x.py", ("verify",), 9),
+        *((CONFTEST["DAYS_OF_VERIFY"][days][0], ("verify",), days) for days in CONFTEST["DAYS_OF_VERIFY"]),
+    ],
+)
+def test_each_test_runs_on_one_of_its_days(file: str, marks: tuple[str, ...], days: int) -> None:
+    items = [Named(f"{file}::{number}", *marks) for number in range(54)]
+    others = [Named(f"tests/first.py::{number}", "verify") for number in range(5)]
+    chosen = [[item for item in CONFTEST["of_day"]([*others, *items], day) if item in items] for day in range(days)]
+    assert sorted((item for found in chosen for item in found), key=items.index) == items
+    assert {len(found) for found in chosen} == {54 // days}
+
+
+def test_a_day_asks_one_version_of_rabbitmq() -> None:
+    items = [Named(f"tests/{file}.py::{number}", "verify") for file in "ab" for number in range(20)]
+    chosen = CONFTEST["of_day"](items, 20_782)
+    assert {int(item.nodeid.partition("::")[2]) % 3 for item in chosen} == {20_782 % 3}
+
+
+def test_fewer_tests_of_the_http_api_run_with_the_compiled_modules(monkeypatch: pytest.MonkeyPatch) -> None:
+    item = Named("tests/management/api/test_x.py")
+    assert CONFTEST["days_of"](item) == 1
+    monkeypatch.setenv("AMQP_BROKER_COMPILED", "1")
+    assert CONFTEST["days_of"](item) == 3
+
+
 def test_coverage_leaves_out_only_cases_that_run_with_the_compiled_modules() -> None:
     file = CONFTEST["MANY_MESSAGES"][0]
-    first, second = Marking(f"{file}::test_a[1]"), Marking(f"{file}::test_a[2]")
-    interpreted = [Marking(f"{file}::test_b[{number}]", "interpreted") for number in range(2)]
+    first, second = Named(f"{file}::test_a[1]"), Named(f"{file}::test_a[2]")
+    interpreted = [Named(f"{file}::test_b[{number}]", "interpreted") for number in range(2)]
     CONFTEST["mark"]([first, second, *interpreted])
     assert [item.marks for item in (first, second, *interpreted)] == [
         [],
@@ -123,19 +91,6 @@ def test_coverage_leaves_out_only_cases_that_run_with_the_compiled_modules() -> 
         ["interpreted"],
         ["interpreted"],
     ]
-
-
-def test_each_third_has_every_other_test_of_the_random_programs() -> None:
-    items = [Named(f"{CONFTEST['HALF']}::{number}") for number in range(2)]
-    assert [CONFTEST["of_third"](items, third) for third in range(3)] == [items[:1], items[1:], items[:1]]
-
-
-def test_a_third_of_the_long_tests_of_make_test_runs_with_all_others() -> None:
-    long = CONFTEST["THIRD_OF_TEST"][0]
-    items = [Named(long if number % 2 else "tests/other.py") for number in range(36)]
-    chosen = [CONFTEST["of_long_third"](items, third) for third in range(3)]
-    assert [sum(item.nodeid == long for item in items) for items in chosen] == [6, 6, 6]
-    assert [sum(item.nodeid != long for item in items) for items in chosen] == [18, 18, 18]
 
 
 def test_the_mark_of_make_verify_is_in_the_files_of_its_tests() -> None:
@@ -146,7 +101,7 @@ def test_the_mark_of_make_verify_is_in_the_files_of_its_tests() -> None:
 
 
 def test_a_named_test_exists() -> None:
-    named = [prefix for prefix in PREFIXES if "::" in prefix]
+    named = [prefix if prefix.endswith("]") else prefix.partition("[")[0] for prefix in PREFIXES if "::" in prefix]
     command = [sys.executable, "-m", "pytest", "--collect-only", "-q", *named]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, encoding="utf-8", check=False)
     assert done.returncode == 0, done.stdout + done.stderr
