@@ -101,7 +101,7 @@ DAYS: dict[int, tuple[str, ...]] = {
 }
 # Of the tests that run with the compiled modules, too.
 DAYS_COMPILED: dict[int, tuple[str, ...]] = {3: ("tests/management/",)}
-# Other tests of `make verify` run on one of nine days.
+# The same of `make verify`, whose other tests run on one of nine days. All but the first are multiples of three.
 DAYS_OF_VERIFY: dict[int, tuple[str, ...]] = {
     # They play at one RabbitMQ each.
     2: ("compat/duel/test_random_programs.py",),
@@ -115,12 +115,22 @@ DAYS_OF_VERIFY: dict[int, tuple[str, ...]] = {
         "tests/docs/test_pages.py",
         "tests/fuzzing/test_guided.py",
         "tests/package/",
-        "tests/pipeline/",
-        "tests/pyspark_amqp/",
+        "tests/simulation/test_planted_bugs.py",
         "tests/store/test_checkpoint.py",
         "tests/store/test_salvage.py",
     ),
+    81: (
+        "tests/pipeline/",
+        "tests/pyspark_amqp/",
+    ),
 }
+# Tests of `make verify` in one place share what is slow to start: Spark, a browser, RabbitMQs. Each day runs those of a
+# third of the places. These take longest, and are in turn in one of the thirds.
+PLACES = (
+    *("Spark", "compat/oracle", "tests/page"),
+    *("tests/container", "compat/duel", "tests/simulation"),
+    *("compat/ctl", "tests/torture", "tests/growth"),
+)
 # Tests that no day has, since each takes minutes of both processors: AiiDA, and an image, Kubernetes and the suites of
 # Go, which are built from their sources.
 WHOLE_ONLY = (
@@ -224,18 +234,31 @@ def days_of(item: pytest.Item) -> int:
     return next((days for days, prefixes in table.items() if item.nodeid.startswith(prefixes)), others)
 
 
+def place_of(nodeid: str) -> str:
+    """Return the place of a test of `make verify`: a folder, or Spark."""
+    return "Spark" if nodeid.startswith(SPARK) else "/".join(nodeid.split("/")[:2])
+
+
 def of_day(items: list[pytest.Item], day: int) -> list[pytest.Item]:
     """Return the tests that run on a day.
 
-    Tests of `make verify` are numbered in each file, from a multiple of three: many run once per version of RabbitMQ,
-    one after another, so that a day starts one version.
+    Many tests of a place run once per version of RabbitMQ, one after another: a day has one version.
     """
+    places = {place: number for number, place in enumerate(PLACES)}
     numbers: dict[str, count[int]] = {}
     chosen: list[pytest.Item] = []
     for item in items:
-        file = item.nodeid.partition("::")[0] if item.get_closest_marker("verify") is not None else ""
-        number = next(numbers.setdefault(file, count(3 * len(numbers))))
-        if not item.nodeid.startswith(WHOLE_ONLY) and (number - day) % days_of(item) == 0:
+        days, turn = days_of(item), day
+        if days % 3 == 0 and item.get_closest_marker("verify") is not None:
+            place = place_of(item.nodeid)
+            file = item.nodeid.partition("::")[0]
+            number = next(numbers.setdefault(file, count(3 * len(numbers))))
+            # On every third day, one of the others of these tests.
+            is_place = places.setdefault(place, len(places)) % 3 == day % 3
+            days, turn = days // 3, day // 3
+        else:
+            number, is_place = next(numbers.setdefault("", count())), True
+        if is_place and not item.nodeid.startswith(WHOLE_ONLY) and (number - turn) % days == 0:
             chosen.append(item)
     return chosen
 

@@ -60,17 +60,26 @@ def test_the_option_leaves_tests_out() -> None:
     ],
 )
 def test_each_test_runs_on_one_of_its_days(file: str, marks: tuple[str, ...], days: int) -> None:
-    items = [Named(f"{file}::{number}", *marks) for number in range(54)]
-    others = [Named(f"tests/first.py::{number}", "verify") for number in range(5)]
+    items = [Named(f"{file}::{number}", *marks) for number in range(162)]
+    others = [Named(f"tests/first/test_x.py::{number}", "verify") for number in range(5)]
     chosen = [[item for item in CONFTEST["of_day"]([*others, *items], day) if item in items] for day in range(days)]
     assert sorted((item for found in chosen for item in found), key=items.index) == items
-    assert {len(found) for found in chosen} == {54 // days}
 
 
-def test_a_day_asks_one_version_of_rabbitmq() -> None:
-    items = [Named(f"tests/{file}.py::{number}", "verify") for file in "ab" for number in range(20)]
-    chosen = CONFTEST["of_day"](items, 20_782)
-    assert {int(item.nodeid.partition("::")[2]) % 3 for item in chosen} == {20_782 % 3}
+def test_a_day_has_a_third_of_the_places_and_one_version_of_rabbitmq() -> None:
+    items = [Named(f"compat/{folder}/test_x.py::{number}", "verify") for folder in "abcdef" for number in range(20)]
+    chosen = [CONFTEST["of_day"](items, day) for day in range(9)]
+    assert [len({item.nodeid.split("/")[1] for item in found}) for found in chosen] == [2] * 9
+    versions = [{int(item.nodeid.partition("::")[2]) % 3 for item in found} for found in chosen]
+    assert versions == [{0}] * 3 + [{1}] * 3 + [{2}] * 3
+
+
+def test_places_that_take_longest_have_their_days_in_turn() -> None:
+    files = [f"{'tests/pyspark_amqp' if place == 'Spark' else place}/test_x.py" for place in CONFTEST["PLACES"]]
+    items = [Named(f"{file}::{number}", "verify") for file in files for number in range(81)]
+    chosen = [CONFTEST["of_day"](items, day) for day in range(3)]
+    found = [list(dict.fromkeys(CONFTEST["place_of"](item.nodeid) for item in items)) for items in chosen]
+    assert [places[: len(found)] for places in found] == [list(CONFTEST["PLACES"][turn::3]) for turn in range(3)]
 
 
 def test_fewer_tests_of_the_http_api_run_with_the_compiled_modules(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -113,6 +113,8 @@ def test_hooks_without_a_repository_run_what_make_check_runs() -> None:
     assert [entry for entry in entries if entry not in check] == []
 
 
+# It collects half of all tests.
+@pytest.mark.verify
 def test_portable_tests_import_nothing_that_windows_lacks(tmp_path: Path) -> None:
     assert len(portable_folders()) > 5
     (tmp_path / "without_unix.py").write_text(
