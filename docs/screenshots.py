@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import shutil
+import tempfile
 import threading
 import time
 from pathlib import Path
 from typing import Final
 
 import pika
+from pamqp import commands
+from pamqp.common import FieldTable
 
+from amqp_broker.run_report.page import Failure, failure_section, write
+from tests.broker_parts import bind, new_exchange, new_queue
 from tests.page.browser import Browser, start
 from tests.page.client import channel
+from tests.run_report.reporting import logging_lab, report_of
 from tests.running import RunningServer
 
 IMAGES: Final = Path(__file__).with_name("images")
 SIZE: Final = {"width": 1100, "height": 680, "deviceScaleFactor": 1, "mobile": False}
+REPORT_SIZE: Final = {"width": 1240, "height": 960}
 # Time for the charts to have lines.
 TRAFFIC_S: Final = 25
 # Largest picture.
@@ -63,6 +70,28 @@ def make(browser: Browser) -> None:
     take(browser, "flow")
 
 
+def take_report(browser: Browser, folder: Path) -> None:
+    """Take the page about a failed test (docs/test-report.md)."""
+    lab = logging_lab()
+    peer = lab.connect()
+    dead: FieldTable = {"x-dead-letter-exchange": "dead"}
+    shop, letters = new_exchange(lab.vhost, "shop", "topic"), new_exchange(lab.vhost, "dead")
+    bind(shop, new_queue(lab.vhost, "orders", arguments=dead), lab.vhost, "order.paid")
+    bind(letters, new_queue(lab.vhost, "failed"), lab.vhost)
+    peer.call(commands.Confirm.Select())
+    for key in ("order.payed", "order.paid"):
+        peer.publish(key, b'{"order": 1}', exchange="shop", content_type="application/json")
+    for tag in (1, 2):
+        peer.send(commands.Basic.Get(queue="orders"), commands.Basic.Nack(tag, requeue=tag == 1))
+    assertion = "AssertionError: the order is missing\nassert 0 == 1\ntest_orders.py:11"
+    failure = Failure("test_orders.py::test_an_order_is_queued", assertion, [], [report_of(lab)])
+    path = folder / "report.html"
+    write(path, "1 failed test", [(failure.name, failure_section(failure))])
+    browser.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {**SIZE, **REPORT_SIZE})
+    browser.driver.get(path.as_uri())
+    take(browser, "test-report")
+
+
 def take(browser: Browser, name: str) -> None:
     path = IMAGES / f"{name}.png"
     browser.driver.save_screenshot(str(path))
@@ -80,7 +109,10 @@ def main() -> None:
         shop = threading.Thread(target=work, args=(running.port, is_over))
         shop.start()
         try:
-            make(Browser(driver, running.server.ports["management"]))
+            browser = Browser(driver, running.server.ports["management"])
+            make(browser)
+            with tempfile.TemporaryDirectory() as folder:
+                take_report(browser, Path(folder))
         finally:
             is_over.set()
             shop.join()

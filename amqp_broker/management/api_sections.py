@@ -46,6 +46,7 @@ from amqp_broker.management.api import (
     topology,
     trace,
     users,
+    vhost_reports,
     vhosts,
 )
 from amqp_broker.management.http import openapi
@@ -84,7 +85,9 @@ SECTIONS: Final[Mapping[str, tuple[Endpoint, ...]]] = {
     "Definitions and snapshots": _joined(definitions.endpoints, snapshots.endpoints, resetting.endpoints),
     "Health": _joined(health.endpoints, attention.endpoints),
     "Testing": _joined(clock.endpoints, clock_due.endpoints, faults.endpoints, advice.endpoints, demo.endpoints),
-    "Events of messages": _joined(event_log.endpoints, message_life.endpoints, capture.endpoints, trace.endpoints),
+    "Events of messages": _joined(
+        event_log.endpoints, message_life.endpoints, vhost_reports.endpoints, capture.endpoints, trace.endpoints
+    ),
     "Command line and web page": _joined(node_control.endpoints, updates.endpoints, description),
 }
 

@@ -11,16 +11,15 @@ from contextlib import AbstractContextManager
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from amqp_broker.amqp.fields import printable
 from amqp_broker.broker.admin.access import Permission
+from amqp_broker.broker.scheduling.portions import finished
+from amqp_broker.management.documents.vhost_report import described, vhost_report
 from amqp_broker.testing.event_log import EmbeddedEventLog
 from amqp_broker.testing.failure_report import LINES_MAX, FailureReport
 from amqp_broker.testing.lab_controls import EmbeddedAdvice, EmbeddedFaults
 
 if TYPE_CHECKING:
-    from amqp_broker.broker.clients.client_connection import Connection
     from amqp_broker.broker.lab.advice import Advice
-    from amqp_broker.broker.vhost import VHost
     from amqp_broker.server.server import Server
     from amqp_broker.testing.capture import EmbeddedCapture, Replayed
     from amqp_broker.testing.embedded_broker import EmbeddedBroker
@@ -80,6 +79,8 @@ class EmbeddedVHost:
         self._failure_report = FailureReport()
         self.leaks: list[str] = []
         self._has_log = False
+        # How far the clock was moved before this vhost was created.
+        self._clock_offset_ms = 0
         # Queues and connections of other vhosts when this one was created.
         self._known: set[object] = set()
 
@@ -155,6 +156,22 @@ class EmbeddedVHost:
             return self._failure_report.text(lines_max)
         return self.broker.ask(lambda server: self._failure_report.text(lines_max))
 
+    def report(self) -> dict[str, Any]:
+        """Return what a report shows of this vhost (docs/test-report.md). Without its event log it has no messages."""
+
+        def look(server: Server) -> dict[str, Any]:
+            clock = server.clock
+            steps = vhost_report(
+                server.broker.vhost(self.name),
+                now_ms=clock.now(),
+                moved_ms=clock.offset() - self._clock_offset_ms,
+                is_frozen=clock.is_frozen,
+                earlier_count=self._failure_report.earlier_count,
+            )
+            return finished(steps)
+
+        return self.broker.ask(look)
+
     @property
     def reported(self) -> Sequence[ReportedEvent]:
         """The last events of the vhost, oldest first; to be read in the thread of the broker."""
@@ -178,6 +195,7 @@ class EmbeddedVHost:
         vhost = core.add_vhost(self.name)
         if is_new:
             core.users.set_permission(core.users.named(core.settings.default_user), self.name, Permission())
+        self._clock_offset_ms = server.clock.offset()
         self._failure_report.begin(vhost)
         if self._has_log and core.event_logs.of(vhost) is None:
             core.event_logs.start(vhost)
@@ -201,7 +219,7 @@ class EmbeddedVHost:
 
     def _open(self, server: Server) -> list[str]:
         vhost = server.broker.vhosts.get(self.name)
-        here = [] if vhost is None else [_described(vhost, connection) for connection in vhost.connections]
+        here = [] if vhost is None else finished(described(vhost, vhost.connections))
         elsewhere = [text for thing, text in self._elsewhere(server).items() if thing not in self._known]
         return here + elsewhere
 
@@ -211,27 +229,10 @@ class EmbeddedVHost:
         for vhost in server.broker.vhosts.values():
             if vhost.name not in self.broker.lent:
                 found.update((queue, f"{queue} is left behind") for queue in vhost.queues.values() if not queue.owner)
-                found.update((one, f"{_described(vhost, one)} (vhost '{vhost.name}')") for one in vhost.connections)
+                sentences = finished(described(vhost, vhost.connections))
+                places = (f"{sentence} (vhost '{vhost.name}')" for sentence in sentences)
+                found.update(zip(vhost.connections, places, strict=True))
         return found
-
-
-def _described(vhost: VHost, connection: Connection) -> str:
-    """Describe an open connection: its name, client, channels, consumers and unacknowledged messages."""
-    properties = connection.client_properties
-    given = connection.given_name
-    name = f"'{printable(given)}' ({connection.name})" if given else connection.name
-    product = properties.get("product")
-    client = f" of {printable(product)}" if isinstance(product, str) else ""
-    parts = [f"{len(connection.channels)} channels"] if connection.channels else []
-    consumed = sorted(
-        f"consumer '{consumer.tag}' of {queue.name!r}"
-        for queue in vhost.queues.values()
-        for consumer in queue.consumers
-        if consumer.connection is connection
-    )
-    unacked = sum(len(channel.unacked.deliveries) for channel in connection.channels.values())
-    parts += consumed + ([f"{unacked} unacknowledged messages"] if unacked else [])
-    return f"connection {name}{client} is open" + (f", with {', '.join(parts)}" if parts else "")
 
 
 @contextlib.contextmanager

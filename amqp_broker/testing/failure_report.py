@@ -68,7 +68,7 @@ class FailureReport:
         self.skipped = 0
         self._vhost: VHost | None = None
         # Number of messages that the broker had seen before the first one of this report.
-        self._earlier_count = 0
+        self.earlier_count = 0
         # The actions that have hit a message, by its number and the kind of the event.
         self._hits: dict[tuple[int, str], list[str]] = {}
         # Hints at routing keys without a queue, by exchange and routing key, while the topology stays as it is.
@@ -78,7 +78,7 @@ class FailureReport:
     def begin(self, vhost: VHost) -> None:
         """Report the events of a vhost from now on, until it is deleted."""
         self._vhost = vhost
-        self._earlier_count = vhost.broker.message_count
+        self.earlier_count = vhost.broker.message_count
         vhost.tracing.observe(self.add)
 
     def add(self, kind: str, name: str, headers: dict[str, Any], message: Message | None, body: bytes) -> None:
@@ -116,7 +116,7 @@ class FailureReport:
         self.events.append(event)
 
     def _number(self, number: int) -> int:
-        return max(0, number - self._earlier_count)
+        return max(0, number - self.earlier_count)
 
     def _hint(self, exchange: str, keys: list[str]) -> str:
         place, vhost = (exchange, keys[0] if keys else ""), self._vhost

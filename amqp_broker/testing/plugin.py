@@ -32,6 +32,7 @@ OPTIONS: Final = {
     "amqp-broker-url": "use the broker at this amqp:// URL, amqp-broker or RabbitMQ, instead of an embedded one",
     "amqp-broker-management-url": "its HTTP API, which creates the vhosts; by default port 15672",
     "amqp-fail-on-advice": "fail tests whose clients have habits that harm production: all, or names of habits",
+    "amqp-report": "write a page about the tests that failed into this file (docs/test-report.md)",
     "amqp-broker-leaks": "connections that a test leaves open: ignore, warn (the default) or fail",
     "amqp-broker-unused-faults": "fault rules of a test that hit nothing: ignore, warn (the default) or fail",
 }
@@ -66,6 +67,15 @@ def pytest_configure(config: pytest.Config) -> None:
             _habits(config)
         except ValueError as error:
             raise pytest.UsageError(f"amqp-fail-on-advice: {error}") from None
+    path = _option(config, "amqp-report")
+    # Workers of pytest-xdist send their reports to the process that writes the page.
+    if path and not hasattr(config, "workerinput"):
+        from amqp_broker.testing.failure_page import FailurePage
+
+        try:
+            config.pluginmanager.register(FailurePage(Path(path).absolute()), "amqp-report")
+        except OSError as error:
+            raise pytest.UsageError(f"amqp-report: cannot write {path}: {error.strerror}") from None
 
 
 def _option(config: pytest.Config, option: str) -> str:
@@ -124,6 +134,10 @@ def amqp_vhost(request: pytest.FixtureRequest, _amqp_brokers: dict[str, AnyBroke
     broker = _broker_for(request, _amqp_brokers)
     with broker.vhost(warns=False) as vhost:
         request.node.stash[VHOST] = vhost
+        if _option(request.config, "amqp-report"):
+            from amqp_broker.testing.failure_page import start_log
+
+            start_log(vhost)
         for line, apply in MARKS.items():
             with _explained(line):
                 apply(request.node, vhost)
@@ -287,6 +301,10 @@ def pytest_runtest_makereport(
     if VHOST in item.stash and call.excinfo is not None and not item.config.getoption("fulltrace", False):
         _hide_internal_frames(call.excinfo.value)
     report = yield
+    if report.failed and VHOST in item.stash and _option(item.config, "amqp-report"):
+        from amqp_broker.testing.failure_page import attach
+
+        attach(report, item.stash[VHOST])
     if report.failed and VHOST in item.stash and report.when != "teardown":
         vhost = item.stash[VHOST]
         is_verbose = item.config.get_verbosity() > 0

@@ -98,7 +98,7 @@ def test_an_open_connection_is_a_leak_with_its_details(broker: EmbeddedBroker, l
     assert caught[0].filename == __file__
     [leak] = vhost.leaks
     assert "connection 'my app' (127.0.0.1:" in leak
-    assert f"is open, with 1 channels, consumer '{tag}' of 'q', 1 unacknowledged messages" in leak
+    assert f"is open, with 1 channel, consumer '{tag}' of 'q', 1 unacknowledged message" in leak
 
 
 def test_without_warns_leaks_issue_no_warning(broker: EmbeddedBroker, leave_open: Connect) -> None:

@@ -262,6 +262,8 @@ LAYERS = {
         set(),
     ),
     "compare": Layer({"amqp", "settings", "broker/admin", "session", "shovel", "server"}, THREADS),
+    # It draws what the reports of vhosts say, as JSON.
+    "run_report": Layer(set(), HEAVY | {"socket", *THREADS}),
     "testing": Layer(
         {
             "amqp",
@@ -270,9 +272,11 @@ LAYERS = {
             "broker/queues",
             "broker/lab",
             "broker/observe",
+            "broker/scheduling",
             "broker/operations",
             "management/documents",
             "server",
+            "run_report",
         },
         set(),
     ),
@@ -304,6 +308,7 @@ LAYERS = {
             "shovel",
             "server",
             "compare",
+            "run_report",
             "testing",
             "demo",
             "pipeline",

@@ -32,9 +32,9 @@ HELP: Final = """Run a command with a broker of its own, which ends with the com
     amqp-broker run -- pytest -q
 
 The options before -- are those of serve. By default, the broker keeps everything in memory and listens on free ports of
-127.0.0.1. The command gets AMQP_URL, RABBITMQ_URL, CELERY_BROKER_URL, RABBITMQ_HOST, RABBITMQ_PORT, RABBITMQ_USER,
-RABBITMQ_PASSWORD, RABBITMQ_VHOST and RABBITMQ_MANAGEMENT_URL. The exit code is that of the command, or 128 and the
-number of the signal that ended it.
+127.0.0.1. With --report FILE, a command that fails leaves a page about its messages. The command gets AMQP_URL,
+RABBITMQ_URL, CELERY_BROKER_URL, RABBITMQ_HOST, RABBITMQ_PORT, RABBITMQ_USER, RABBITMQ_PASSWORD, RABBITMQ_VHOST and
+RABBITMQ_MANAGEMENT_URL. The exit code is that of the command, or 128 and the number of the signal that ended it.
 """
 # Exit codes of shells for a command that cannot be run, or does not exist.
 EX_NOT_EXECUTABLE = 126
@@ -59,6 +59,16 @@ def main(words: list[str]) -> int:
     if not command:
         print("amqp-broker: run needs a command: amqp-broker run -- COMMAND.", file=sys.stderr)
         return EX_USAGE
+    page = ""
+    if any(word.partition("=")[0] == "--report" for word in options):
+        from amqp_broker.cli.own.command_report import NoReport, without_report
+
+        try:
+            page, options = without_report(options)
+        except NoReport as reason:
+            print(f"amqp-broker: {reason}.", file=sys.stderr)
+            return EX_USAGE
+        options = ["--event-log", *options]
     # Signals during the start. An exception in a handler could vanish in a callback of an import.
     received: list[int] = []
     for number in ENDING:
@@ -79,10 +89,25 @@ def main(words: list[str]) -> int:
                 return broker.returncode or EX_UNAVAILABLE
             warnings = [*([] if shows_log(options) else loaded.wrong), *missing_user(loaded.settings)]
             sys.stderr.writelines(f"amqp-broker: {warning}\n" for warning in warnings)
-            return run_command(command, {**os.environ, **variables(ports, loaded.settings)}, received)
+            environment = {**os.environ, **variables(ports, loaded.settings)}
+            code = run_command(command, environment, received)
+            if page and code:
+                write_report(page, command, code, environment)
+            return code
         finally:
             stop_broker(broker)
             shutil.rmtree(runtime_folder(), ignore_errors=True)
+
+
+def write_report(path: str, command: Sequence[str], code: int, environment: Mapping[str, str]) -> None:
+    """Write the page about a command that failed, and say so."""
+    from amqp_broker.cli.own.command_report import NoReport, report
+
+    try:
+        sentence = report(path, command, code, environment)
+    except NoReport as reason:
+        sentence = str(reason)
+    print(f"amqp-broker: {sentence}.", file=sys.stderr)
 
 
 def split(words: list[str]) -> tuple[list[str], list[str]]:

@@ -14,13 +14,12 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, structs
 
 from amqp_broker.amqp.errors import InvalidParameter
-from amqp_broker.amqp.message import Message
 from amqp_broker.broker.observe.event_log import BYTES_MAX, EVENTS_MAX, Event, EventLog, MessageWait
-from amqp_broker.broker.observe.matching import EVENTS, ROUTED, Criteria, failure
+from amqp_broker.broker.observe.matching import EVENTS, Criteria, failure
 from amqp_broker.broker.observe.matching import UNSET as ANY_BODY
 from amqp_broker.broker.observe.waiting import IdleWait
-from amqp_broker.management.api.messages import encoded
-from amqp_broker.management.documents.values import json_of, shown, text_of
+from amqp_broker.management.documents.logged_events import event_row
+from amqp_broker.management.documents.values import text_of
 from amqp_broker.management.http.answers import NO_CONTENT, Answer, Deferred, Refusal, bad_request, no_such
 from amqp_broker.management.http.auth import ADMINISTRATOR
 from amqp_broker.management.http.endpoint import Endpoints
@@ -275,28 +274,3 @@ def _page(log: EventLog, criteria: Criteria, query: EventQuery) -> dict[str, Any
     if len(shown) == len(matching) and log.events:
         last = max(last, log.events[-1].sequence)
     return {"count": len(matching), "messages": shown, "next": last, "skipped": log.skipped}
-
-
-def event_row(event: Event, message: Message | None = None, truncate: int | None = None) -> dict[str, Any]:
-    """Return the row of an event, with its message if that is known."""
-    row: dict[str, Any] = {
-        "sequence": event.sequence,
-        "event": event.kind,
-        "time_us": int(event.time_us),
-        "message_number": int(event.number),
-        "vhost": text_of(event.vhost),
-        "exchange": text_of(event.exchange),
-        "routing_key": text_of(event.routing_keys[0]) if event.routing_keys else "",
-        "routing_keys": json_of(event.routing_keys),
-        "queue": None if event.queue is None else text_of(event.queue),
-        **{name: shown(value) for name, value in event.more.items()},
-    }
-    if event.kind in ROUTED:
-        row["routed_queues"] = json_of(event.queues)
-    message = event.message if message is None else message
-    if message is not None:
-        octets = message.body
-        payload, encoding = encoded(octets if truncate is None else octets[:truncate], "auto")
-        row["properties"] = shown(message.properties().as_dict())
-        row |= {"payload_bytes": len(octets), "payload": payload, "payload_encoding": encoding}
-    return row

@@ -14,8 +14,10 @@ from amqp_broker.broker.observe.message_fate import fate
 from amqp_broker.broker.queues.queue import Queue
 from amqp_broker.broker.scheduling.portions import Steps
 from amqp_broker.broker.vhost import VHost
-from amqp_broker.management.api.event_log import event_row, timeline_of
+from amqp_broker.management.api.event_log import timeline_of
+from amqp_broker.management.documents.logged_events import event_row
 from amqp_broker.management.documents.pytest_text import pytest_text
+from amqp_broker.management.documents.reported_lives import keys_of
 from amqp_broker.management.documents.values import text_of
 from amqp_broker.management.http.answers import bad_request
 from amqp_broker.management.http.auth import ADMINISTRATOR
@@ -129,11 +131,7 @@ def _has(event: Event, message: Message, wanted: str) -> bool:
 
 
 def _row(event: Event, message: Message, life: Sequence[Event], queue: Queue) -> dict[str, Any]:
-    keys = [binding.routing_key for binding in queue.incoming if binding.source.name == event.exchange]
-    if not event.exchange:
-        # Each queue is bound to the default exchange with its name.
-        keys = [queue.name]
-    found = fate(life, queue.name, keys)
+    found = fate(life, queue.name, keys_of(queue, event.exchange))
     return {
         **event_row(event, message, SHOWN_BYTES),
         "state": found.state,

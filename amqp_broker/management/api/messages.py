@@ -6,7 +6,6 @@ rabbit_mgmt_format.erl (basic_properties, to_basic_properties).
 
 from __future__ import annotations
 
-import base64
 from collections import deque
 from typing import Annotated, Any, Final
 
@@ -21,6 +20,7 @@ from amqp_broker.broker.queues.ownership import check_owner
 from amqp_broker.broker.queues.queue import Queue
 from amqp_broker.broker.scheduling.portions import Steps
 from amqp_broker.broker.vhost import VHost
+from amqp_broker.management.documents.logged_events import encoded
 from amqp_broker.management.documents.properties import InvalidProperty, properties_of
 from amqp_broker.management.documents.values import SHORTSTR_BYTES_MAX, json_of_table, text_of
 from amqp_broker.management.http.answers import (
@@ -215,16 +215,6 @@ def message_row(
         "payload": payload,
         "payload_encoding": used,
     }
-
-
-def encoded(octets: bytes, encoding: str) -> tuple[str, str]:
-    """Return octets as text, and its encoding: `string` for UTF-8 if `encoding` is `auto`, else `base64`."""
-    if encoding == "auto":
-        try:
-            return octets.decode(), "string"
-        except UnicodeDecodeError:
-            pass
-    return base64.b64encode(octets).decode(), "base64"
 
 
 @endpoints.on("POST /api/queues/{vhost}/{queue}/get", tag=MANAGEMENT, body=GetOptions, statuses=(200,))

@@ -1,0 +1,102 @@
+"""An event of a message as a sentence: "acknowledged by 127.0.0.1:40000, channel 1"."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+# Names of queues in one sentence.
+NAMES_MAX: Final = 5
+
+Row = dict[str, Any]
+
+
+def sentence(event: Row) -> str:
+    """Return what happened, by the row of an event."""
+    describe = _WORDS.get(event["event"])
+    return event["event"] if describe is None else describe(event)
+
+
+def _publish(event: Row) -> str:
+    begin = "published in a transaction to" if event["event"] == "tx_publish" else "published to"
+    keys = ", ".join(f"'{key}'" for key in event["routing_keys"])
+    to = "" if event["event"] == "tx_publish" else f", which led to {_places(event)}"
+    return f"{begin} {_exchange(event)} with the key {keys} by {_client(event)}{to}"
+
+
+def _route(event: Row) -> str:
+    return f"sent by {_exchange(event)}, which had kept it, to {_places(event)}"
+
+
+def _confirm(event: Row) -> str:
+    return "confirmed" if event["ack"] else "refused: its publisher got a nack"
+
+
+def _return(event: Row) -> str:
+    return f"returned to its publisher: {event['reply_code']} {event['reply_text']}"
+
+
+def _deliver(event: Row) -> str:
+    again = " again" if event["redelivered"] else ""
+    who = f"consumer '{event['consumer_tag']}' of {_client(event)}" if event["consumer_tag"] else _client(event)
+    return f"delivered{again} from '{event['queue']}' to {who}{', without ack' if event['no_ack'] else ''}"
+
+
+def _nack(event: Row) -> str:
+    return f"rejected by {_client(event)}" + (": back to the queue" if event["requeue"] else ", without requeue")
+
+
+def _requeue(event: Row) -> str:
+    return f"back in '{event['queue']}': {_reason(event)}"
+
+
+def _dead_letter(event: Row) -> str:
+    number = event["message_number"]
+    to = f"{_exchange(event)}, which led to {_places(event)}"
+    return f"dead-lettered from '{event['queue']}' ({_reason(event)}) as message {number} to {to}"
+
+
+def _fault(event: Row) -> str:
+    return f"fault {event['rule_id']}: {event['action']}"
+
+
+def _exchange(event: Row) -> str:
+    return f"exchange '{event['exchange']}'" if event["exchange"] else "the default exchange"
+
+
+def _client(event: Row) -> str:
+    if "connection" not in event:
+        return "an unknown client"
+    return f"{str(event['connection']).partition(' -> ')[0]}, channel {event.get('channel', '?')}"
+
+
+def _places(event: Row) -> str:
+    names = [f"'{name}'" for name in event["routed_queues"]]
+    delayed = [f"a delay in '{name}'" for name in event.get("delayed_in", ())]
+    more = len(names) - NAMES_MAX
+    found = [*names[:NAMES_MAX], *([f"{more} more"] if more > 0 else []), *delayed]
+    return ", ".join(found) or "no queue"
+
+
+def _reason(event: Row) -> str:
+    return str(event.get("reason", "unknown")).replace("_", " ")
+
+
+_WORDS: Final = {
+    "publish": _publish,
+    "tx_publish": _publish,
+    "rollback": lambda event: f"not committed: {_reason(event)}",
+    "route": _route,
+    "confirm": _confirm,
+    "return": _return,
+    "deliver": _deliver,
+    "ack": lambda event: f"acknowledged by {_client(event)}",
+    "nack": _nack,
+    "requeue": _requeue,
+    "delay": lambda event: f"not ready in '{event['queue']}' until its delay ends",
+    "refuse": lambda event: f"refused by '{event['queue']}': {_reason(event)}",
+    "expire": lambda event: f"expired in '{event['queue']}'",
+    "drop": lambda event: f"dropped by '{event['queue'] or event['exchange']}': {_reason(event)}",
+    "move": lambda event: f"moved from '{event['queue']}' to {_places(event)}",
+    "dead_letter": _dead_letter,
+    "fault": _fault,
+}
