@@ -48,6 +48,7 @@ class ServerNode(Node):
     def __init__(self, server: Server) -> None:
         self.server = server
         self.started_at_ms = server.clock.real_now()
+        self.memory_at_start = server.memory_at_start
         self.rates = Rates(server.broker)
         self._memory_setting = server.broker.settings.vm_memory_high_watermark
         self._listeners: list[Listener] = []

@@ -82,6 +82,7 @@ class Server:
         self.broker.real_timers, self.broker.real_now = Timers(), self.clock.real_now
         self.broker.node = settings.node_name or f"rabbit@{socket.gethostname()}"
         self.broker.now = self.clock.now()
+        self.memory_at_start = memory.used_bytes()
         is_blank = self.store is None or not self.store.recover(self.broker)
         self.broker.events.listen(administration_log.log)
         self.broker.advice.listeners = (advice_log.log,)

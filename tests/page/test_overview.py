@@ -24,6 +24,19 @@ def test_numbers_and_charts_move_while_a_client_publishes(browser: Browser, runn
     assert browser.row("http") == ["http", "127.0.0.1", str(running.server.ports["management"])]
 
 
+def test_the_memory_of_the_node_is_listed_by_category(browser: Browser, running: RunningServer) -> None:
+    with channel(running.port) as client:
+        client.queue_declare("large")
+        client.basic_publish("", "large", bytes(3_000_000))
+        browser.start()
+        browser.until(lambda: browser.row("Classic queues and their messages")[1].startswith(("2.", "3.")))
+        assert browser.row("Classic queues and their messages")[1].endswith(" MiB")
+        assert browser.row("Channels and unacked messages")
+        shares = browser.texts("table[aria-label='Memory by category'] td:last-child")
+        assert 95 <= sum(int(share.removesuffix(" %")) for share in shares) <= 105
+        client.queue_delete("large")
+
+
 def test_the_dark_theme_applies_to_charts(browser: Browser) -> None:
     browser.start()
     browser.find(".chart canvas")

@@ -180,7 +180,7 @@ LAYERS = {
         {"amqp", "broker/scheduling", "broker/admin", "broker", "management/documents"}, MANAGEMENT
     ),
     "management/metrics": Layer(
-        {"broker/counting", "broker/scheduling", "broker/queues", "management/http"}, MANAGEMENT
+        {"broker/counting", "broker/scheduling", "broker/queues", "management/node", "management/http"}, MANAGEMENT
     ),
     "management/attention": Layer(
         {"broker/counting", "broker/queues", "broker/lab", "broker/observe", "management/node"}, MANAGEMENT

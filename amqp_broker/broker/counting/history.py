@@ -54,6 +54,11 @@ class History:
         """Number of samples."""
         return len(self._rows) // (len(self._places) + 1)
 
+    @property
+    def bytes(self) -> int:
+        """The size of the samples."""
+        return len(self._rows) * self._rows.itemsize
+
     def last(self, name: str) -> int:
         """Return a count as it was at the last sample."""
         place = self._places.get(name, 0)

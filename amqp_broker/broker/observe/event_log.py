@@ -84,7 +84,10 @@ class Event:
 
 
 class EventLog:
-    """The newest events of a vhost; `skipped` counts those that were dropped since the last `clear`."""
+    """The newest events of a vhost; `skipped` counts those that were dropped since the last `clear`.
+
+    `held_bytes` is the estimated size of all events.
+    """
 
     def __init__(
         self, vhost: VHost, sequence: Iterator[int], *, events_max: int = EVENTS_MAX, bytes_max: int = BYTES_MAX
@@ -96,7 +99,7 @@ class EventLog:
         self.skipped = 0
         self.waits: list[MessageWait] = []
         self._sequence = sequence
-        self._bytes = 0
+        self.held_bytes = 0
         # The first events of messages that are in the log, by number.
         self._births: dict[int, Event] = {}
 
@@ -108,15 +111,15 @@ class EventLog:
         elif kind in _BIRTHS and event.number:
             self._births[event.number] = event
         self.events.append(event)
-        self._bytes += event.bytes
-        while len(self.events) > self.events_max or (self._bytes > self.bytes_max and len(self.events) > 1):
+        self.held_bytes += event.bytes
+        while len(self.events) > self.events_max or (self.held_bytes > self.bytes_max and len(self.events) > 1):
             self._skip()
         for wait in list(self.waits):
             wait.offer(event)
 
     def _skip(self) -> None:
         event = self.events.popleft()
-        self._bytes -= event.bytes
+        self.held_bytes -= event.bytes
         self.skipped += 1
         if self._births.get(event.number) is event:
             del self._births[event.number]
@@ -126,7 +129,7 @@ class EventLog:
         forgotten = len(self.events)
         self.events.clear()
         self._births.clear()
-        self._bytes = self.skipped = 0
+        self.held_bytes = self.skipped = 0
         return forgotten
 
     def message_of(self, event: Event) -> Message | None:

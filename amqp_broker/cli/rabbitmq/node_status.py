@@ -10,6 +10,7 @@ from amqp_broker.cli.rabbitmq.columns import Atom
 from amqp_broker.cli.rabbitmq.command import Call, Failure
 from amqp_broker.cli.rabbitmq.formatters import erlang
 from amqp_broker.cli.rabbitmq.tool import Report
+from amqp_broker.cli.rabbitmq.words import Misuse, path_of
 
 # RabbitMQ's descriptions of listeners, by protocol.
 PURPOSES = {
@@ -21,6 +22,7 @@ PURPOSES = {
     "https/prometheus": "Prometheus exporter API over TLS (HTTPS)",
 }
 GB = 1e9
+UNITS = {"bytes": 1, "mb": 1e6, "gb": GB}
 
 
 def status_of(call: Call) -> dict[str, Any]:
@@ -248,8 +250,24 @@ def report(call: Call) -> str:
 
 
 def memory_breakdown(call: Call) -> Report:
-    used = status_of(call)["memory_used"]
-    return Report(f"total: {in_gb(used)} (100.0%)\n", {"total": {"bytes": used, "percentage": 100.0}})
+    unit = str(call.options.get("unit", "gb")).lower()
+    if unit not in UNITS:
+        raise Misuse(f"\"unit '{unit}' is not supported. Please use one of: {', '.join(UNITS)}\"")
+    memory: dict[str, Any] = call.get(f"/api/nodes/{path_of(call.node)}/memory")["memory"]
+    total = memory.pop("total")["rss"]
+    memory.pop("strategy")
+    shares = {
+        name: {"bytes": octets, "percentage": round(100 * octets / total, 2) if total else 0.0}
+        for name, octets in sorted(memory.items(), key=lambda item: -item[1])
+    }
+    lines = (
+        f"{name}: {_in_unit(share['bytes'], unit)} {unit} ({share['percentage']}%)\n" for name, share in shares.items()
+    )
+    return Report("".join(lines), shares)
+
+
+def _in_unit(octets: int, unit: str) -> float:
+    return octets if unit == "bytes" else round(octets / UNITS[unit], 4)
 
 
 def os_env(call: Call) -> str:

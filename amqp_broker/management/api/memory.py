@@ -1,4 +1,4 @@
-"""The use of memory in RabbitMQ's categories: this broker counts it as `other_proc` alone.
+"""The use of memory in RabbitMQ's categories (`management/node/memory_use.py`).
 
 Source: rabbit_mgmt_wm_node_memory.erl, rabbit_mgmt_wm_node_memory_ets.erl; answers of RabbitMQ 4.3.6.
 """
@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from amqp_broker.broker.scheduling.portions import Steps
 from amqp_broker.management.http.auth import MONITORING
 from amqp_broker.management.http.endpoint import Endpoints
 from amqp_broker.management.http.request import Request
+from amqp_broker.management.node.memory_use import memory_use
 
 endpoints = Endpoints()
 
@@ -24,14 +26,15 @@ NO_TABLES: Final = {"ets_tables_memory": "no_tables"}
 
 
 @endpoints.on("GET /api/nodes/{node}/memory", tag=MONITORING)
-def memory(request: Request) -> dict[str, Any]:
-    """Return the use of memory."""
+def memory(request: Request) -> Steps[dict[str, Any]]:
+    """Return the use of memory by category."""
     request.require_node()
     used = request.node.memory_used()
+    found = yield from memory_use(request.broker, used, request.node.memory_at_start)
     return {
         "memory": {
             **dict.fromkeys(CATEGORIES, 0),
-            "other_proc": used,
+            **found,
             "strategy": "rss",
             "total": {"erlang": used, "rss": used, "allocated": used},
         }
@@ -39,10 +42,13 @@ def memory(request: Request) -> dict[str, Any]:
 
 
 @endpoints.on("GET /api/nodes/{node}/memory/relative", tag=MONITORING)
-def relative(request: Request) -> dict[str, Any]:
-    """Return the use of memory in per cent."""
+def relative(request: Request) -> Steps[dict[str, Any]]:
+    """Return the use of memory by category in per cent."""
     request.require_node()
-    return {"memory": {"total": 100, **dict.fromkeys(CATEGORIES, 0), "other_proc": 100}}
+    used = request.node.memory_used()
+    found = yield from memory_use(request.broker, used, request.node.memory_at_start)
+    shares = {name: 100 * octets // used if used else 0 for name, octets in found.items()}
+    return {"memory": {"total": 100, **dict.fromkeys(CATEGORIES, 0), **shares}}
 
 
 @endpoints.on(

@@ -43,7 +43,8 @@ def vhost_report(
     lives_skipped = 0
     if log is not None:
         lives, lives_skipped = yield from Lives(vhost, log, earlier_count).rows()
-    connections = yield from described(vhost, list(islice(vhost.connections, OBJECTS_MAX)))
+    shown_connections = sorted(islice(vhost.connections, OBJECTS_MAX), key=lambda one: one.name)
+    connections = yield from described(vhost, shown_connections)
     queues = list(islice(vhost.queues.values(), OBJECTS_MAX))
     exchanges = list(islice(_exchanges(vhost, queues, lives), OBJECTS_MAX))
     faults: list[dict[str, Any]] = []
@@ -135,7 +136,7 @@ def _binding_rows(kind: str, end: Queue | Exchange) -> list[dict[str, Any]]:
 
 
 def described(vhost: VHost, connections: Iterable[Connection]) -> Steps[list[str]]:
-    """Describe open connections: their names, clients, channels, consumers and unacknowledged messages."""
+    """Describe open connections, in their order, with their consumers and unacknowledged messages."""
     consumed: dict[Connection, list[str]] = {one: [] for one in connections}
     looked_at = 0
     for queue in list(vhost.queues.values()):

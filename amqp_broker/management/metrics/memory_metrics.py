@@ -1,4 +1,4 @@
-"""The use of memory by RabbitMQ's categories: this broker counts it as `other_erlang_process` alone.
+"""The use of memory by RabbitMQ's categories (`management/node/memory_use.py`).
 
 Source: answers of RabbitMQ 4.3.6 to /metrics/memory-breakdown.
 """
@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from amqp_broker.management.metrics.declarations import GAUGE, Family, Metric, Scope
+from amqp_broker.management.node.memory_use import memory_use
 
-PROCESSES: Final = "other_erlang_process"
 CATEGORIES: Final = {
     "code_module": "Code module memory footprint",
     "client_connection_reader": "Client connection reader processes footprint in bytes",
@@ -25,7 +25,7 @@ CATEGORIES: Final = {
     "stream_coordinator_erlang_process": "Stream coordinator processes footprint in bytes",
     "plugin": "Total plugin footprint in bytes",
     "modern_metadata_store": "Modern metadata store footprint in bytes",
-    PROCESSES: "Other processes footprint in bytes",
+    "other_erlang_process": "Other processes footprint in bytes",
     "metrics": "Metric table footprint in bytes",
     "management_stats_db": "Management stats database footprint in bytes",
     "classic_metadata_store": "Classic metadata store footprint in bytes",
@@ -41,8 +41,24 @@ CATEGORIES: Final = {
 }
 
 
-def _used(scope: Scope) -> Iterator[tuple[tuple[str, ...], dict[str, int]]]:
-    yield (), {PROCESSES: scope.node.memory_used()}
+# The names of categories in other answers of RabbitMQ.
+NAMES: Final = {
+    "queue_procs": "classic_queue_erlang_process",
+    "quorum_queue_procs": "quorum_queue_erlang_process",
+    "stream_queue_procs": "stream_erlang_process",
+    "connection_readers": "client_connection_reader",
+    "connection_channels": "client_connection_channel",
+    "metadata_store": "modern_metadata_store",
+    "mgmt_db": "management_stats_db",
+    "plugins": "plugin",
+    "code": "code_module",
+    "other_proc": "other_erlang_process",
+}
+
+
+def _used(scope: Scope) -> Iterator[tuple[tuple[str, ...], dict[str, int]] | None]:
+    used = yield from memory_use(scope.broker, scope.node.memory_used(), scope.node.memory_at_start)
+    yield (), {NAMES[name]: octets for name, octets in used.items()}
 
 
 def _metric(category: str, text: str) -> Metric:

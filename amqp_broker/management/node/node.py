@@ -58,13 +58,15 @@ class Demo(ABC):
 class Node(ABC):
     """Facts about the node and its process, and commands to it.
 
-    `rates` are those of its counters; `started_at_ms` is the start of the broker in real time. `state` is "running",
-    "suspended" (no new clients), "stopped" (no clients), or "stopping" and "starting" in between. `problem` says why a
-    command did not reach its state.
+    `rates` are those of its counters; `started_at_ms` is the start of the broker in real time, and `memory_at_start`
+    the resident memory of the process then, before anything was restored. `state` is "running", "suspended" (no new
+    clients), "stopped" (no clients), or "stopping" and "starting" in between. `problem` says why a command did not
+    reach its state.
     """
 
     started_at_ms: int
     rates: Rates
+    memory_at_start: int = 0
     state: str = "running"
     problem: str = ""
     demo: Demo | None = None

@@ -82,7 +82,7 @@ def test_an_open_connection_is_described_with_what_it_holds(lab: Lab, peer: Peer
     other = lab.connect()
     peer.consume("q", "worker", no_ack=False)
     peer.publish("q", b"")
-    assert finished(described(lab.vhost, lab.vhost.connections)) == [
+    assert sorted(finished(described(lab.vhost, lab.vhost.connections))) == [
         f"connection {peer.session.name} is open, with 1 channel, consumer 'worker' of 'q', 1 unacknowledged message",
         f"connection {other.session.name} is open, with 1 channel",
     ]

@@ -6,6 +6,7 @@ export const TERMS = {
   "Applies to": "The kinds of objects that the policy may apply to.",
   "Arguments": "Options that the client gave when it declared the object.",
   "Bound to": "The address of this machine that accepts connections.",
+  "Category": "What uses the memory. Messages are estimated from a sample of each queue; the rest is Other.",
   "Channels": "Channels carry the work of a connection. A client usually has one for each thread.",
   "Churn": "How many connections, channels and queues are created and closed. Clients should open few, and keep them.",
   "Connected": "The time at which the client connected.",

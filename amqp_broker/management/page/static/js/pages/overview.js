@@ -5,6 +5,7 @@ import { churnPart, resetButton } from "../churn.js";
 import { h, show, text } from "../dom.js";
 import { BLANK, duration, number, octets, rate } from "../format.js";
 import { part } from "../list.js";
+import { memoryPart } from "../memory_use.js";
 import { follow, live, MESSAGE_RATES, QUEUED, Samples } from "../live.js";
 import { state } from "../state.js";
 import { Table } from "../table.js";
@@ -36,6 +37,7 @@ export function page() {
   );
   const nodes = h("div");
   const churn = churnPart();
+  const memory = memoryPart();
   const banner = deprecatedBanner();
   // Only users with the tag monitoring may see all virtual hosts.
   const attention = state.is("monitoring") ? attentionPart() : null;
@@ -58,6 +60,7 @@ export function page() {
     h("div", { class: "charts" }, queued.element, rates.element),
     // Only users with the tag monitoring may see the machine.
     state.is("monitoring") && h("div", { class: "columns" }, part("Node", nodes), part("Listening ports", listeners.element)),
+    state.is("monitoring") && memory.element,
     churn.element,
   );
 
@@ -93,6 +96,7 @@ export function page() {
     churn.update((await get("/api/overview?columns=churn_rates")).churn_rates);
     const found = state.is("monitoring") ? await get("/api/nodes").catch(() => []) : [];
     show(nodes, found.map(shownOf), () => found.map(gauges));
+    if (found.length) await memory.update(found[0].name);
   });
   const timer = setInterval(load, RELOAD_MS);
   load();
