@@ -104,8 +104,8 @@ matrix: system tools
 tools: $(VENV)/.dev
 	@.ci/tools python
 
-# Targets of their own: with -j, Debian's packages are installed, and the clients of the matrix built, while tests run.
-clients: system tools
+# Targets of their own: with -j, what `make verify` needs is installed while tests run.
+clients: system tools $(VENV)/.verify
 	$(PY) -m compat.matrix --install $(OF_DAY)
 
 # It needs nothing of .venv.

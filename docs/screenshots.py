@@ -23,6 +23,9 @@ from tests.running import RunningServer
 IMAGES: Final = Path(__file__).with_name("images")
 SIZE: Final = {"width": 1100, "height": 680, "deviceScaleFactor": 1, "mobile": False}
 REPORT_SIZE: Final = {"width": 1240, "height": 960}
+# A telephone, a laptop and a large screen.
+SCREENS: Final = ((390, 844), (1280, 800), (1920, 1080))
+THEMES: Final = ("light", "dark")
 # Time for the charts to have lines.
 TRAFFIC_S: Final = 25
 # Largest picture.
@@ -68,6 +71,23 @@ def make(browser: Browser) -> None:
     browser.find(".event.publish")
     time.sleep(2)
     take(browser, "flow")
+    browser.go("")
+    take_screens(browser)
+
+
+def take_screens(browser: Browser) -> None:
+    """Take the overview on each screen in both themes (docs/screens.md)."""
+    for theme in THEMES:
+        browser.script("localStorage.setItem('theme', arguments[0])", theme)
+        for width, height in SCREENS:
+            size = {**SIZE, "width": width, "height": height}
+            browser.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+            browser.driver.refresh()
+            browser.find(".chart canvas")
+            # The charts know the last minutes after a moment.
+            time.sleep(2)
+            take(browser, f"overview-{width}-{theme}")
+    browser.script("localStorage.removeItem('theme')")
 
 
 def take_report(browser: Browser, folder: Path) -> None:
