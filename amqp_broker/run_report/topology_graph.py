@@ -30,7 +30,8 @@ def topology_graph(report: dict[str, Any]) -> Graph:
         if source in graph.nodes and target in graph.nodes:
             graph.edges.append(Edge(source, target, _keys(row)))
     for row in report["exchanges"]:
-        if (target := f"exchange {row['alternate_exchange']}") in graph.nodes:
+        alternate = row["alternate_exchange"]
+        if alternate is not None and (target := f"exchange {alternate}") in graph.nodes:
             graph.edges.append(Edge(f"exchange {row['name']}", target, "alternate", "letters"))
     for row in queues:
         _letters(graph, row, types)

@@ -73,6 +73,14 @@ def test_alternate_exchanges_and_built_in_dead_letter_exchanges_are_there() -> N
     assert graph.nodes["exchange amq.fanout"].detail == "fanout"
 
 
+def test_an_exchange_named_none_is_the_alternate_of_no_other() -> None:
+    lab = Lab()
+    peer = lab.connect()
+    peer.call(commands.Exchange.Declare(exchange="None"))
+    peer.call(commands.Exchange.Declare(exchange="main"))
+    assert topology_graph(report_of(lab)).edges == []
+
+
 def test_a_queue_is_beside_the_last_exchange_that_leads_to_it() -> None:
     lab = Lab()
     peer = lab.connect()

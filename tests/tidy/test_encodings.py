@@ -16,7 +16,10 @@ METHODS = {"read_text": 0, "write_text": 1}
 
 def in_the_locales_encoding(source: str) -> list[int]:
     """Return the lines of calls that leave the encoding to the locale."""
-    lines = []
+    lines: list[int] = []
+    # Most modules have no such call, and parsing them would take most of the time.
+    if not any(name in source for name in (*METHODS, "text=")):
+        return lines
     for node in ast.walk(ast.parse(source)):
         if not isinstance(node, ast.Call):
             continue

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -27,9 +28,13 @@ CIRCLES = (
 )
 
 
-def imported(source: str) -> Iterator[str]:
-    """Yield the dotted names that a module imports when it runs; `.` stands for a relative import."""
-    tree = ast.parse(source)
+@cache
+def imported(source: str) -> tuple[str, ...]:
+    """Return the dotted names that a module imports when it runs; `.` stands for a relative import."""
+    return tuple(imports_in(ast.parse(source)))
+
+
+def imports_in(tree: ast.Module) -> Iterator[str]:
     for_types = {node for block in ast.walk(tree) for part in type_imports(block) for node in ast.walk(part)}
     for node in ast.walk(tree):
         if node in for_types:
@@ -77,6 +82,7 @@ def forbidden_imports(package: str, source: str) -> list[str]:
     return sorted(packages_of(package, source) - packages) + [name or "a relative import" for name in others]
 
 
+@cache
 def modules() -> dict[str, str]:
     """Return the source of each module, by its path without suffix."""
     files = {path.relative_to(PACKAGE).with_suffix("").as_posix(): path for path in sorted(PACKAGE.rglob("*.py"))}
