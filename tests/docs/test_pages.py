@@ -16,6 +16,7 @@ from tests.docs.terminal import Terminal
 # Blocks that cannot be run, by page; a comment before each has this reason.
 NOT_RUN = {
     "README.md": ["builds .venv and takes the well-known ports", "compiles for minutes"],
+    "docs/assistants.md": ["installs packages"],
     "docs/container.md": ["needs Docker"],
     "docs/pipeline.md": ["installs packages", "needs an object store"],
     "docs/quick-start.md": [

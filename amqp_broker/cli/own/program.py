@@ -22,19 +22,8 @@ COMMANDS: Final = {
         name: name.replace("-", "_")
         for name in (
             *("advice", "attention", "capture", "check-config", "clock", "compare", "conformance", "definitions"),
-            *(
-                "demo",
-                "faults",
-                "install-shims",
-                "messages",
-                "pipeline",
-                "queue",
-                "replay",
-                "serve",
-                "snapshot",
-                "store",
-            ),
-            *("tls", "trace"),
+            *("demo", "faults", "install-shims", "mcp", "messages", "pipeline", "queue", "replay", "serve", "snapshot"),
+            *("store", "tls", "trace"),
         )
     },
     "message": "messages",
@@ -43,7 +32,7 @@ COMMANDS: Final = {
 # The headings of the help, each with its commands in the order of their use.
 GROUPS: Final = {
     "Start a broker": ("serve", "run", "check-config", "tls", "demo"),
-    "See what is wrong": ("attention", "advice"),
+    "See what is wrong": ("attention", "advice", "mcp"),
     "Look into messages": ("queue", "messages", "message"),
     "Test clients": ("faults", "clock", "snapshot"),
     "Record and compare": ("capture", "replay", "compare", "conformance", "trace", "pipeline"),
