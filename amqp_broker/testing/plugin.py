@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import pytest
 
 if TYPE_CHECKING:
+    from amqp_broker.testing.celery_apps import CeleryApps
     from amqp_broker.testing.embedded_broker import EmbeddedBroker
     from amqp_broker.testing.embedded_vhost import EmbeddedVHost
     from amqp_broker.testing.external_broker import ExternalBroker, ExternalVHost
@@ -167,6 +168,16 @@ def amqp_url(amqp_vhost: AnyVHost) -> str:
 def amqp_management_url(amqp_vhost: AnyVHost) -> str:
     """http://user:password@host:port of the HTTP API, which this fixture starts."""
     return amqp_vhost.broker.management_url
+
+
+@pytest.fixture
+def amqp_celery(amqp_vhost: AnyVHost, monkeypatch: pytest.MonkeyPatch) -> Iterator[CeleryApps]:
+    """Let a Celery application use the vhost of the test: `amqp_celery(app)`, `with amqp_celery.worker(app)`."""
+    from amqp_broker.testing.celery_apps import CeleryApps
+
+    apps = CeleryApps(amqp_vhost.url, monkeypatch)
+    yield apps
+    apps.close()
 
 
 def _habits(config: pytest.Config) -> frozenset[str]:
