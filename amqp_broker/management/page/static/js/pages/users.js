@@ -66,6 +66,8 @@ export function one(name) {
   const facts = new Facts();
   let user = null;
   const permissions = permissionTable("vhost", "Virtual host");
+  const setting = permissionForm({ user: name, done: () => page.refresh() });
+  let isOffered = false;
   const topics = topicTable();
   const page = detail({
     title: name,
@@ -101,12 +103,16 @@ export function one(name) {
         ["Password", user.password_hash ? "set" : "none"],
         ["Hashing", user.hashing_algorithm],
       ]);
-      permissions.update(await get(`${address}/permissions`));
+      const given = await get(`${address}/permissions`);
+      permissions.update(given);
+      // A user without permissions needs some.
+      if (!given.length && !isOffered) setting.open = true;
+      isOffered = true;
       topics.update(await get(`${address}/topic-permissions`).catch(() => []));
     },
     content: [
       part("Details", facts.element),
-      part("Permissions", permissions.element, permissionForm({ user: name, done: () => page.refresh() })),
+      part("Permissions", permissions.element, setting),
       part("Topic permissions", topics.element, topicForm(name, () => page.refresh())),
     ],
   });
