@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from selenium import webdriver
 from selenium.common.exceptions import (
+    ElementClickInterceptedException,
     ElementNotInteractableException,
     JavascriptException,
     NoSuchElementException,
@@ -31,9 +32,10 @@ VISIBLE = (
     "const visible = (css, text = '') => [...document.querySelectorAll(css)]"
     "  .filter((one) => one.checkVisibility() && textOf(one).includes(text));"
 )
-# Errors that may occur while the page is being built.
+# Errors that may occur while the page is being built, or while a notice covers a part.
 PASSING = (
     AssertionError,
+    ElementClickInterceptedException,
     IndexError,
     NoSuchElementException,
     StaleElementReferenceException,

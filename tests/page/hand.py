@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from selenium import webdriver
-from selenium.common.exceptions import ElementClickInterceptedException, NoAlertPresentException
+from selenium.common.exceptions import NoAlertPresentException
 from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.ui import Select
 
@@ -39,7 +39,7 @@ class Hand:
                 if element is None:
                     return False
                 action(element)
-            except (*PASSING, ElementClickInterceptedException):
+            except PASSING:
                 return False
             return True
 
