@@ -28,9 +28,10 @@ SEED ?=
 DAY ?=
 OF_DAY = $(if $(DAY),--day $(DAY))
 COMPILED := .cache/compiled
+EXECUTABLE := dist/amqp-broker
 PYTEST = $(PY) -m pytest --numprocesses $(WORKERS) --dist loadscope $(if $(SEED),--shuffle $(SEED))
 
-.PHONY: help install run test-core compiled test-compiled test test-rest verify live properties matrix system tools clients check lint types tidy coverage record bench compat fuzz mutants torture soak release clean
+.PHONY: executable help install run test-core compiled test-compiled test test-rest verify live properties matrix system tools clients check lint types tidy coverage record bench compat fuzz mutants torture soak release clean
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -162,6 +163,9 @@ $(VENV)/.package: pyproject.toml constraints.txt | $(VENV)/.dev
 $(VENV)/.verify: pyproject.toml constraints.txt | $(VENV)/.dev
 	$(PY) -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt -e '.[bench,fuzz,package]'
 	@touch $(VENV)/.bench $(VENV)/.fuzz $(VENV)/.package $@
+
+executable: $(VENV)/.package $(COMPILED)/.built ## Build one file that needs no Python, dist/amqp-broker (packages/executable)
+	$(PY) packages/executable/build.py $(COMPILED) $(EXECUTABLE)
 
 bench: $(VENV)/.bench ## Compare speed with RabbitMQ, side by side (ARGS="--quick" for a short run)
 	@.ci/tools system

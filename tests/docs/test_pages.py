@@ -18,6 +18,7 @@ NOT_RUN = {
     "README.md": ["builds .venv and takes the well-known ports", "compiles for minutes"],
     "docs/assistants.md": ["installs packages"],
     "docs/container.md": ["needs Docker"],
+    "docs/executable.md": ["compiles for minutes", "compiles for minutes"],
     "docs/pipeline.md": ["installs packages", "needs an object store"],
     "docs/quick-start.md": [
         "builds .venv and takes the well-known ports",

@@ -18,7 +18,19 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).parents[2]
 
-FOLDERS = (".ci", ".github", "amqp_broker", "bench", "compat", "container", "docs", "examples", "pyspark_amqp", "tests")
+FOLDERS = (
+    ".ci",
+    ".github",
+    "amqp_broker",
+    "bench",
+    "compat",
+    "container",
+    "docs",
+    "examples",
+    "packages",
+    "pyspark_amqp",
+    "tests",
+)
 # Generated answers of RabbitMQ, and code of others.
 FOREIGN = ("compat/recorded/", "amqp_broker/conformance/recorded/", "amqp_broker/management/page/static/vendor/")
 # Sentences of RabbitMQ that our documentation repeats.

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-FOLDERS = ("amqp_broker", "bench", "compat", "docs", "examples", "pyspark_amqp", "tests")
+FOLDERS = ("amqp_broker", "bench", "compat", "docs", "examples", "packages", "pyspark_amqp", "tests")
 
 # Number of arguments before the encoding.
 METHODS = {"read_text": 0, "write_text": 1}

@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-FOLDERS = ("amqp_broker", "bench", "compat", "pyspark_amqp", "tests")
+FOLDERS = ("amqp_broker", "bench", "compat", "packages", "pyspark_amqp", "tests")
 
 FILE_LINES_MAX = 450
 FUNCTION_LINES_MAX = 60

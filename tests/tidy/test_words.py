@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-FOLDERS = (".ci", ".github", "amqp_broker", "bench", "compat", "container", "docs", "pyspark_amqp", "tests")
+FOLDERS = (".ci", ".github", "amqp_broker", "bench", "compat", "container", "docs", "packages", "pyspark_amqp", "tests")
 
 UNFINISHED = re.compile(r"\b(" + "|".join(["TO" + "DO", "FIX" + "ME", "XX" + "X", "HA" + "CK"]) + r")\b")
 # pip and other package managers choose the registry, and their users configure it.

@@ -6,6 +6,7 @@ They are not installed with the package, because they would shadow the tools of 
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import click
 
 from amqp_broker.cli.own.command_error import CommandError
 from amqp_broker.cli.rabbitmq.tool_names import TOOLS
+from amqp_broker.cli.shared.own_program import IS_FROZEN
 from amqp_broker.exit_codes import EX_CANTCREAT
 
 # Systems reject a first line of a script that is longer, or that has a space in the path.
@@ -37,6 +39,12 @@ sys.path.insert(0, {folder!r})
 from amqp_broker.cli.rabbitmq.rabbitmq_server import main
 main(sys.argv[1:])
 """
+# The single executable is the tool that this variable names (packages/executable/entry.py).
+CALLED_AS = """\
+#!/bin/sh
+AMQP_BROKER_CALLED_AS={name} exec {program} "$@"
+"""
+NAMES = (*TOOLS.values(), "rabbitmqadmin", "rabbitmq-server")
 
 
 @click.command(name="install-shims")
@@ -59,6 +67,8 @@ def install_shims(folder: Path) -> None:
 
 def shims() -> dict[str, str]:
     """Return the texts of the programs by name."""
+    if IS_FROZEN:
+        return {name: CALLED_AS.format(name=name, program=shlex.quote(sys.executable)) for name in NAMES}
     folder = str(Path(__file__).parents[3])
     light = {name: TOOL.format(folder=folder, name=name) for name in TOOLS.values()}
     light["rabbitmqadmin"] = ADMIN.format(folder=folder)

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
+from amqp_broker.cli.shared.own_program import own_program
 from amqp_broker.control import control_folder
 from amqp_broker.exit_codes import EX_UNAVAILABLE, EX_USAGE
 
@@ -120,7 +121,7 @@ def split(words: list[str]) -> tuple[list[str], list[str]]:
 
 def start_broker(options: list[str], folder: Path) -> subprocess.Popen[bytes]:
     """Start a broker; its log is shown if a level was given, or if the start fails."""
-    serve = [sys.executable, "-m", "amqp_broker", "serve", "--ephemeral", "--host", "127.0.0.1", "--port", "0"]
+    serve = own_program("serve", "--ephemeral", "--host", "127.0.0.1", "--port", "0")
     is_shown = shows_log(options)
     environment = {name: value for name, value in os.environ.items() if name not in PLACES}
     environment["AMQP_BROKER_RUNTIME_DIR"] = runtime_folder()

@@ -14,7 +14,9 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-PROGRAM = (sys.executable, "-m", "amqp_broker", "serve")
+from amqp_broker.cli.shared.own_program import own_program
+
+PROGRAM = own_program("serve")
 # The script that sets variables where RABBITMQ_CONF_ENV_FILE names no other.
 ENV_FILE = "/etc/rabbitmq/rabbitmq-env.conf"
 HOME = "/var/lib/rabbitmq"
