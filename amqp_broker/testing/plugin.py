@@ -172,7 +172,7 @@ def amqp_management_url(amqp_vhost: AnyVHost) -> str:
 
 @pytest.fixture
 def amqp_celery(amqp_vhost: AnyVHost, monkeypatch: pytest.MonkeyPatch) -> Iterator[CeleryApps]:
-    """Let a Celery application use the vhost of the test: `amqp_celery(app)`, `with amqp_celery.worker(app)`."""
+    """Let all Celery applications use the vhost of the test; `with amqp_celery.worker(app)` runs a worker."""
     from amqp_broker.testing.celery_apps import CeleryApps
 
     apps = CeleryApps(amqp_vhost.url, monkeypatch)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Iterator
 
 import pytest
@@ -20,6 +21,18 @@ def charge(order: str) -> str:
     return f"charged {order}"
 
 
+EVENTS: dict[str, threading.Event] = {}
+
+
+@app.task  # type: ignore[untyped-decorator]
+def wait() -> None:
+    EVENTS["began"].set()
+    EVENTS["ends"].wait(30)
+
+
+other = Celery("other", broker="amqp://rabbit.example.com", set_as_current=False)
+
+
 @pytest.fixture(scope="module")
 def broker() -> Iterator[EmbeddedBroker]:
     with EmbeddedBroker() as broker:
@@ -35,14 +48,15 @@ def apps(broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ce
     assert vhost.leaks == []
 
 
-def test_an_application_of_a_module_sends_to_the_vhost_of_each_test(broker: EmbeddedBroker) -> None:
+def test_all_applications_of_modules_send_to_the_vhost_of_each_test(broker: EmbeddedBroker) -> None:
     for _ in range(3):
-        with broker.vhost() as vhost, pytest.MonkeyPatch.context() as environment:
+        with broker.vhost(warns=False) as vhost, pytest.MonkeyPatch.context() as environment:
             apps = CeleryApps(vhost.url, environment)
-            assert apps(app) is apps(app) is app
             charge.delay("1")
-            assert vhost.depth("celery") == 1
+            other.send_task("another", queue="others")
+            assert (vhost.depth("celery"), vhost.depth("others")) == (1, 1)
             apps.close()
+        assert vhost.leaks == []
 
 
 @pytest.mark.parametrize("order", ["1", "2"])
@@ -55,6 +69,44 @@ def test_a_worker_takes_the_options_of_celery(apps: CeleryApps) -> None:
     with apps.worker(app, pool="threads", concurrency=2) as worker:
         assert worker.concurrency == 2
         assert charge.delay("1").get(timeout=30) == "charged 1"
+
+
+def test_a_second_worker_at_the_same_time_is_refused(apps: CeleryApps) -> None:
+    with apps.worker(app), pytest.raises(RuntimeError, match="start a second one as a process"), apps.worker(other):
+        pass
+    with apps.worker(other):
+        pass
+
+
+def test_a_worker_limited_to_a_queue_does_not_limit_the_next_one(apps: CeleryApps) -> None:
+    with apps.worker(app, queues=["others"]):
+        pass
+    apps.close()
+    with apps.worker(app):
+        assert charge.delay("1").get(timeout=30) == "charged 1"
+
+
+def end_too_early(apps: CeleryApps) -> None:
+    with apps.worker(app, shutdown_timeout=0.1):
+        wait.delay()
+        EVENTS["began"].wait(30)
+
+
+def test_a_task_that_outlasts_its_worker_harms_no_other(broker: EmbeddedBroker) -> None:
+    EVENTS.update(began=threading.Event(), ends=threading.Event())
+    with broker.vhost(warns=False) as vhost, pytest.MonkeyPatch.context() as environment:
+        apps = CeleryApps(vhost.url, environment)
+        with pytest.raises(RuntimeError, match="failed to exit"):
+            end_too_early(apps)
+        EVENTS["ends"].set()
+        with apps.worker(app):
+            assert charge.delay("1").get(timeout=30) == "charged 1"
+        apps.close()
+
+
+def test_a_worker_answers_a_ping_at_its_start(apps: CeleryApps) -> None:
+    with apps.worker(app, perform_ping_check=True):
+        pass
 
 
 def test_processes_of_the_test_inherit_the_vhost(broker: EmbeddedBroker) -> None:
@@ -75,7 +127,7 @@ app = Celery("shop", broker="amqp://rabbit.example.com")
 
 @pytest.mark.parametrize("number", range(2))
 def test_a_task_is_sent(amqp_celery, amqp_vhost, number):
-    amqp_celery(app).send_task("charge")
+    app.send_task("charge")
     assert amqp_vhost.depth("celery") == 1
 """,
         "-W",

@@ -1,28 +1,45 @@
-"""The tools of `amqp-broker mcp`: requests to a running broker, with answers of a bounded size.
+"""The tools of `amqp-broker mcp`: requests to a running broker.
 
 Their names, parameters and docstrings are what an assistant reads.
 """
 
 from __future__ import annotations
 
+import time
+from collections import deque
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Annotated, Any, Final, Literal
 from urllib.parse import quote
 
+from anyio import to_thread
+from pydantic import Field
+
 from amqp_broker import __version__
-from amqp_broker.cli.own.broker_client import ask
+from amqp_broker.cli.own.broker_client import NotMet, ask
 from amqp_broker.cli.own.command_error import CommandError
 from amqp_broker.cli.own.messages import line_of
+from amqp_broker.exit_codes import EX_USAGE
 
 QUEUES_MAX: Final = 200
 MESSAGES_MAX: Final = 50
 EVENTS_MAX: Final = 200
-CONNECTIONS_MAX: Final = 100
+# Events of a request that reads the whole event log.
+PAGE: Final = 1000
 # Octets of a body in an answer.
 BODY_BYTES_MAX: Final = 1000
-WAIT_S_MAX: Final = 60.0
+WAIT_S_MAX: Final = 60
+# An assistant that leaves does not end a request that waits.
+SLICE_S: Final = 1.0
 # The texts of the HTTP API for an object of a path that is missing.
-NOT_FOUND: Final = ("Not Found", "Object Not Found", "vhost_not_found")
+NOT_FOUND: Final = ("Not Found", "Object Not Found", "there is no such vhost")
+# Sentences for texts of the HTTP API that do not say what to do.
+LOGIN: Final = "the broker refuses the user and password in --url of `amqp-broker mcp`"
+RIGHTS: Final = "the user in --url of `amqp-broker mcp` needs the tag administrator for this"
+NO_LOG: Final = (
+    "the vhost has no event log: call start_event_log if there is such a tool; else ask the user to start"
+    " `amqp-broker mcp` with --allow event-log, or the broker with --event-log. Earlier events are not known"
+)
+SENTENCES: Final = {"Not_Authorized": LOGIN, "Login failed": LOGIN, "Not administrator user": RIGHTS}
 QUEUE_COLUMNS: Final = (
     *("name", "vhost", "type", "state", "messages_ready", "messages_unacknowledged", "consumers", "policy"),
     *("arguments", "durable", "auto_delete", "exclusive"),
@@ -31,6 +48,33 @@ CONNECTION_COLUMNS: Final = (
     *("name", "user_provided_name", "vhost", "user", "state", "channels", "connected_at", "peer_host", "peer_port"),
     *("client_properties.product", "client_properties.version"),
 )
+
+Kind = Literal[
+    "any",
+    "publish",
+    "tx_publish",
+    "rollback",
+    "route",
+    "refuse",
+    "confirm",
+    "return",
+    "deliver",
+    "ack",
+    "nack",
+    "requeue",
+    "delay",
+    "move",
+    "expire",
+    "drop",
+    "dead_letter",
+    "fault",
+]
+State = Literal["ready", "unacked", "delayed"]
+MessageCount = Annotated[int, Field(ge=1, le=MESSAGES_MAX)]
+EventCount = Annotated[int, Field(ge=1, le=EVENTS_MAX)]
+Offset = Annotated[int, Field(ge=0)]
+Number = Annotated[int, Field(ge=1, lt=10**18)]
+WaitS = Annotated[float, Field(ge=0, le=WAIT_S_MAX)]
 
 
 class ReadingTools:
@@ -47,8 +91,13 @@ class ReadingTools:
         try:
             return ask(self._node, self._url, method, path, body=body, query=query)
         except CommandError as error:
-            if missing and str(error) in NOT_FOUND:
+            text = str(error)
+            if missing and text in NOT_FOUND:
                 raise CommandError(f"there is no {missing}", error.exit_code) from None
+            if "has no event log" in text:
+                raise CommandError(NO_LOG, error.exit_code) from None
+            if text in SENTENCES:
+                raise CommandError(SENTENCES[text], error.exit_code) from None
             raise
 
     def attention(self, vhost: str | None = None) -> dict[str, Any]:
@@ -84,6 +133,7 @@ class ReadingTools:
         """List queues and streams of a vhost, those with most messages first.
 
         `name` is a part of their names. Rows have the numbers of ready and unacknowledged messages and of consumers.
+        `more` is the number of queues that are left out.
         """
         order = {"sort": "messages", "sort_reverse": "true", "page": 1, "page_size": QUEUES_MAX}
         query = {"name": name, "columns": ",".join(QUEUE_COLUMNS), **order}
@@ -92,77 +142,117 @@ class ReadingTools:
 
     def queue(self, queue: str, vhost: str = "/") -> dict[str, Any]:
         """Return a queue with its numbers, arguments and bindings, and what each consumer holds."""
-        place, missing = f"{quoted(vhost)}/{quoted(queue)}", f"queue '{queue}' in vhost '{vhost}'"
+        place, missing = f"{quoted(vhost)}/{quoted(queue)}", _missing_queue(queue, vhost)
         columns = ",".join((*QUEUE_COLUMNS, "message_stats", "memory"))
         row = self._ask("GET", f"/api/queues/{place}", {"columns": columns}, missing=missing)
         bindings = self._ask("GET", f"/api/queues/{place}/bindings", {"columns": "source,routing_key,arguments"})
-        return {**row, "bindings": bindings[:QUEUES_MAX], **self._ask("GET", f"/_broker/queues/{place}/consumers")}
+        return {**row, "bindings": bindings, **self._ask("GET", f"/_broker/queues/{place}/consumers")}
 
     def connections(self, vhost: str | None = None) -> dict[str, Any]:
         """List open connections with their names, users, addresses and client libraries."""
         path = "/api/connections" if vhost is None else f"/api/vhosts/{quoted(vhost)}/connections"
-        found = self._ask("GET", path, {"columns": ",".join(CONNECTION_COLUMNS)}, missing=f"vhost '{vhost}'")
-        return {"connections": found[:CONNECTIONS_MAX], "more": max(0, len(found) - CONNECTIONS_MAX)}
+        query = {"columns": ",".join(CONNECTION_COLUMNS)}
+        return {"connections": self._ask("GET", path, query, missing=f"vhost '{vhost}'")}
 
     def topology(self, vhost: str = "/") -> dict[str, Any]:
-        """Return exchanges, queues and bindings of a vhost, with dead-letter and alternate exchanges."""
+        """Return exchanges, queues and bindings of a vhost, with dead-letter and alternate exchanges.
+
+        There are at most 100 exchanges and 100 queues; `more_queues` is the number of queues that are left out.
+        """
         report = self._ask("GET", f"/_broker/report/{quoted(vhost)}", missing=f"vhost '{vhost}'")
         names = ("exchanges", "queues", "bindings", "more_queues", "clock", "faults")
         return {name: report[name] for name in names}
 
     def peek(
-        self, queue: str, vhost: str = "/", count: int = 10, offset: int = 0, state: str = "ready", search: str = ""
+        self,
+        queue: str,
+        vhost: str = "/",
+        count: MessageCount = 10,
+        offset: Offset = 0,
+        state: State = "ready",
+        search: str = "",
     ) -> dict[str, Any]:
         """Show messages of a queue without consuming them: their order and delivery counts stay as they are.
 
         `state` is ready, unacked (with the consumer that holds each) or delayed; `search` is a text in the body. Bodies
-        are cut after 1000 octets. `next` is the offset of the next messages, or null.
+        are cut after 1000 octets. `next` in the answer is the offset of the next messages, or null at the end.
         """
-        query = {"count": min(count, MESSAGES_MAX), "offset": offset, "state": state, "search": search or None}
+        query = {"count": count, "offset": offset, "state": state, "search": search or None}
         path = f"/_broker/queues/{quoted(vhost)}/{quoted(queue)}/peek"
-        found: dict[str, Any] = self._ask("GET", path, {**query, "truncate": BODY_BYTES_MAX})
+        found: dict[str, Any] = self._ask(
+            "GET", path, {**query, "truncate": BODY_BYTES_MAX}, missing=_missing_queue(queue, vhost)
+        )
         return found
 
     def why(self, queue: str, vhost: str = "/", search: str = "") -> dict[str, Any]:
         """Explain why a message is in a queue, or why not. Needs the event log of the vhost.
 
         `search` is a text in the message id, correlation id, routing key or body, or a message number; without it, the
-        newest messages of the queue are explained. Each has sentences with the reason, and its events.
+        newest messages of the queue are explained. Each has sentences with the reason, and its events. Messages that
+        were published before the log began, or that it has dropped (`skipped` events), are not found.
         """
         path = f"/_broker/queues/{quoted(vhost)}/{quoted(queue)}/lives"
         found = self._ask("GET", path, {"search": search}, missing=f"vhost '{vhost}'")
+        if not found["has_log"]:
+            raise CommandError(NO_LOG, EX_USAGE)
         rows = [{**row, "events": [line_of(event) for event in row["events"]]} for row in found["messages"]]
-        return {**found, "messages": rows}
+        return {"messages": rows, "skipped": found["skipped"]}
 
-    def message(self, number: int) -> dict[str, Any]:
+    def message(self, number: Number) -> dict[str, Any]:
         """List all events of a message by its number, and of the dead letters that it became. Needs the event log."""
+        if not self._ask("GET", "/_broker/event-log"):
+            raise CommandError(NO_LOG, EX_USAGE)
         found = self._ask("GET", f"/_broker/messages/{number}")
         return {**found, "events": [line_of(event) for event in found["events"][:EVENTS_MAX]]}
 
-    def events(
+    async def events(
         self,
         vhost: str = "/",
-        event: str = "any",
+        event: Kind = "any",
         queue: str | None = None,
         exchange: str | None = None,
         routing_key: str | None = None,
         body_regex: str | None = None,
-        since: int = 0,
-        count: int | None = None,
-        wait_s: float = 0.0,
+        since: Offset = 0,
+        count: EventCount | None = None,
+        wait_s: WaitS = 0.0,
     ) -> dict[str, Any]:
-        """List events of messages from the event log, oldest first, or wait for them.
+        """List the newest events of messages in the event log, in their order, or wait for events.
 
-        `event` is publish, route, confirm, return, deliver, ack, nack, requeue, expire, drop, dead_letter, fault, or
-        any. With `count`, the call waits up to `wait_s` seconds (60 at most) for that number of matching events, and
-        fails with what came closest. `since` is the `next` of an earlier answer.
+        Without `count`, these are the newest 200 that match, and `older` is the number of those before them. With
+        `count`, the call waits up to `wait_s` seconds for that number of matching events, and fails with those that
+        came closest. `since` is the `next` of an earlier answer: only later events match.
         """
+        if wait_s and count is None:
+            raise CommandError("wait_s needs count, the number of events to wait for", EX_USAGE)
         criteria = {"vhost": vhost, "event": event, "queue": queue, "exchange": exchange, "routing_key": routing_key}
-        limits = {"limit": EVENTS_MAX, "truncate": BODY_BYTES_MAX, "since": since}
-        waits = {} if count is None else {"count": count, "timeout_s": min(wait_s, WAIT_S_MAX)}
-        query = {**criteria, "body_regex": body_regex, **limits, **waits}
-        found = self._ask("GET", "/_broker/messages", query)
-        return {**found, "messages": [line_of(row) for row in found["messages"]]}
+        query = {**criteria, "body_regex": body_regex, "truncate": BODY_BYTES_MAX, "since": since}
+        if count is None:
+            return await to_thread.run_sync(self._newest, query)
+        deadline = time.monotonic() + wait_s
+        while True:
+            left = max(0.0, deadline - time.monotonic())
+            waiting = {**query, "count": count, "limit": count, "timeout_s": min(left, SLICE_S)}
+            try:
+                found = await to_thread.run_sync(self._ask, "GET", "/_broker/messages", waiting)
+            except NotMet:
+                if left <= SLICE_S:
+                    raise
+                continue
+            return {**found, "messages": [line_of(row) for row in found["messages"]]}
+
+    def _newest(self, query: dict[str, Any]) -> dict[str, Any]:
+        """Return the newest events of the log, which answers from the oldest one on."""
+        newest: deque[dict[str, Any]] = deque(maxlen=EVENTS_MAX)
+        since, total = query["since"], 0
+        while True:
+            found = self._ask("GET", "/_broker/messages", {**query, "since": since, "limit": PAGE})
+            newest += found["messages"]
+            total += len(found["messages"])
+            since = found["next"]
+            if found["count"] == len(found["messages"]):
+                lines = [line_of(row) for row in newest]
+                return {"messages": lines, "older": total - len(lines), "next": since, "skipped": found["skipped"]}
 
     def fault_rules(self) -> dict[str, Any]:
         """List the fault rules that are on, each with the counts of its matches and hits."""
@@ -184,13 +274,16 @@ class FaultTools(ReadingTools):
     def add_fault(self, action: str, fields: dict[str, Any] | None = None) -> dict[str, Any]:
         """Add a fault rule, such as confirm_nack with {"routing_key": "orders", "times": 1}; it is on at once.
 
-        `fault_actions` lists actions and fields. With a vhost and `times`, no other clients are harmed.
+        `fault_actions` lists actions and fields. A vhost limits a rule to the clients of that vhost, and `times` to a
+        number of hits.
         """
+        if "action" in (fields or {}):
+            raise CommandError("the action is a parameter, and not one of the fields", EX_USAGE)
         found: dict[str, Any] = self._ask("POST", "/_broker/faults", body={**(fields or {}), "action": action})
         return found
 
     def remove_fault(self, id: int) -> dict[str, Any]:
-        """Remove a fault rule by its id, with those that follow it, and end its effects."""
+        """Remove a fault rule by its id, with the rules that follow it in a sequence, and end their effects."""
         self._ask("DELETE", f"/_broker/faults/{id}", missing=f"fault rule {id}")
         return self.fault_rules()
 
@@ -199,7 +292,7 @@ class ClockTools(ReadingTools):
     """Tools that move the clock."""
 
     def advance_clock(self, duration: str) -> dict[str, Any]:
-        """Let time pass at once, such as "30m": all that is due meanwhile happens, in order."""
+        """Let time pass at once, such as "30m": all that is due meanwhile happens, in order. It cannot be undone."""
         found: dict[str, Any] = self._ask("POST", "/_broker/clock/advance", body={"duration": duration})
         return found
 
@@ -224,5 +317,11 @@ class EventLogTools(ReadingTools):
 
 
 def quoted(name: str) -> str:
-    """Return a name as a part of a path."""
+    """Return a name as a part of a path. Raise CommandError for one that would lead elsewhere."""
+    if name in ("", ".", ".."):
+        raise CommandError(f"'{name}' cannot be asked for: it stands for another place in an address", EX_USAGE)
     return quote(name, safe="")
+
+
+def _missing_queue(queue: str, vhost: str) -> str:
+    return f"queue '{queue}' in vhost '{vhost}', or no such vhost"

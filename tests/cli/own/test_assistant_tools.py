@@ -1,13 +1,15 @@
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 
 import pika
 import pytest
 
+from amqp_broker.cli.own import assistant_tools
 from amqp_broker.cli.own.assistant_tools import (
     BODY_BYTES_MAX,
-    MESSAGES_MAX,
+    EVENTS_MAX,
     QUEUES_MAX,
     ClockTools,
     EventLogTools,
@@ -83,12 +85,11 @@ def test_a_message_that_reached_no_queue_needs_attention(tools: ReadingTools, vh
     assert (finding["kind"], "did you mean 'orders'?" in finding["sentence"]) == ("unroutable", True)
 
 
-def test_peeked_messages_and_bodies_are_bounded(tools: ReadingTools, vhost: EmbeddedVHost) -> None:
-    publish(vhost, "orders", *[b"x" * (BODY_BYTES_MAX + 1)] * (MESSAGES_MAX + 1))
-    found = tools.peek("orders", vhost.name, count=1000)
-    assert len(found["messages"]) == MESSAGES_MAX
-    assert {len(message["payload"]) for message in found["messages"]} == {BODY_BYTES_MAX}
-    assert vhost.depth("orders") == MESSAGES_MAX + 1
+def test_peeked_messages_stay_and_bodies_are_cut(tools: ReadingTools, vhost: EmbeddedVHost) -> None:
+    publish(vhost, "orders", *[b"x" * (BODY_BYTES_MAX + 1)] * 3)
+    found = tools.peek("orders", vhost.name, count=2)
+    assert [len(message["payload"]) for message in found["messages"]] == [BODY_BYTES_MAX] * 2
+    assert vhost.depth("orders") == 3
 
 
 def test_a_message_is_explained_with_its_events(tools: ReadingTools, vhost: EmbeddedVHost) -> None:
@@ -100,12 +101,34 @@ def test_a_message_is_explained_with_its_events(tools: ReadingTools, vhost: Embe
     assert [event.split()[1] for event in timeline["events"]] == ["publish", "confirm"]
 
 
-def test_events_are_waited_for(tools: ReadingTools, vhost: EmbeddedVHost) -> None:
+async def test_events_are_waited_for(
+    tools: ReadingTools, vhost: EmbeddedVHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(assistant_tools, "SLICE_S", 0.01)
     publish(vhost, "orders", b"1", b"2")
-    found = tools.events(vhost.name, "publish", queue="orders", count=2, wait_s=1000)
+    found = await tools.events(vhost.name, "publish", queue="orders", count=2, wait_s=60)
     assert found["count"] == 2
     with pytest.raises(CommandError, match="3 wanted, 2 found"):
-        tools.events(vhost.name, "publish", queue="orders", count=3)
+        await tools.events(vhost.name, "publish", queue="orders", count=3)
+    third = asyncio.create_task(tools.events(vhost.name, "publish", queue="orders", count=3, wait_s=60))
+    await asyncio.sleep(0.05)
+    publish(vhost, "orders", b"3")
+    assert len((await third)["messages"]) == 3
+
+
+async def test_the_newest_events_are_listed(tools: ReadingTools, vhost: EmbeddedVHost) -> None:
+    publish(vhost, "orders", *[b"%d" % number for number in range(EVENTS_MAX + 5)])
+    found = await tools.events(vhost.name, "publish")
+    assert (len(found["messages"]), found["older"]) == (EVENTS_MAX, 5)
+    assert found["messages"][-1].endswith(f"'{EVENTS_MAX + 4}'")
+    publish(vhost, "orders", b"last")
+    [last] = (await tools.events(vhost.name, "publish", since=found["next"]))["messages"]
+    assert last.endswith("'last'")
+
+
+async def test_waiting_needs_a_number_of_events(tools: ReadingTools) -> None:
+    with pytest.raises(CommandError, match="wait_s needs count"):
+        await tools.events(wait_s=1)
 
 
 def test_the_topology_has_bindings_and_no_messages(tools: ReadingTools, vhost: EmbeddedVHost) -> None:
@@ -140,16 +163,17 @@ def test_advice_is_given_by_habit(tools: ReadingTools, vhost: EmbeddedVHost) -> 
 @pytest.mark.parametrize(
     ("tool", "arguments", "sentence"),
     [
-        ("queue", ("typo",), "there is no queue 'typo' in vhost '/'"),
-        ("queue", ("typo", "typo"), "there is no queue 'typo' in vhost 'typo'"),
+        ("queue", ("typo",), "there is no queue 'typo' in vhost '/', or no such vhost"),
         ("peek", ("typo",), "NOT_FOUND - no queue 'typo' in vhost '/'"),
+        ("peek", ("q", "typo"), "there is no queue 'q' in vhost 'typo', or no such vhost"),
+        ("queues", ("",), "'' cannot be asked for: it stands for another place in an address"),
+        ("queue", ("..",), "'..' cannot be asked for: it stands for another place in an address"),
         ("why", ("typo",), "no queue 'typo' in vhost '/'"),
         ("why", ("q", "typo"), "there is no vhost 'typo'"),
         ("queues", ("typo",), "there is no vhost 'typo'"),
         ("topology", ("typo",), "there is no vhost 'typo'"),
         ("connections", ("typo",), "there is no vhost 'typo'"),
         ("attention", ("typo",), "no vhost 'typo'"),
-        ("events", ("typo",), "no vhost 'typo'"),
         ("message", (10**9,), "no message 1000000000 in the event logs"),
     ],
 )
@@ -174,6 +198,8 @@ def test_a_fault_is_added_and_removed(broker: EmbeddedBroker, vhost: EmbeddedVHo
 def test_a_wrong_fault_is_refused_with_its_reason(broker: EmbeddedBroker) -> None:
     with pytest.raises(CommandError, match="tims"):
         FaultTools("", broker.management_url).add_fault("confirm_nack", {"tims": 1})
+    with pytest.raises(CommandError, match="not one of the fields"):
+        FaultTools("", broker.management_url).add_fault("confirm_nack", {"action": "cut"})
 
 
 def test_the_clock_is_moved_frozen_and_resumed(broker: EmbeddedBroker) -> None:
@@ -186,10 +212,26 @@ def test_the_clock_is_moved_frozen_and_resumed(broker: EmbeddedBroker) -> None:
         tools.advance_clock("soon")
 
 
-def test_an_event_log_is_started() -> None:
-    with EmbeddedBroker() as broker:
+async def test_an_event_log_is_started() -> None:
+    with EmbeddedBroker() as broker, pika.BlockingConnection(pika.URLParameters(broker.url)) as connection:
+        connection.channel().queue_declare("orders", durable=True)
         tools = EventLogTools("", broker.management_url)
-        with pytest.raises(CommandError, match="has no event log"):
-            tools.events()
+        with pytest.raises(CommandError, match="call start_event_log"):
+            await tools.events()
+        with pytest.raises(CommandError, match="call start_event_log"):
+            tools.why("orders")
+        with pytest.raises(CommandError, match="call start_event_log"):
+            tools.message(1)
         assert [log["vhost"] for log in tools.start_event_log()["logs"]] == ["/"]
-        assert tools.events()["count"] == 0
+        assert (await tools.events())["messages"] == []
+
+
+def test_a_wrong_login_and_missing_rights_are_explained(broker: EmbeddedBroker) -> None:
+    broker.ask(lambda server: server.broker.users.add("anna", "secret", tags=("monitoring",)))
+    address = broker.management_url.partition("@")[2]
+    with pytest.raises(CommandError, match="refuses the user and password"):
+        ReadingTools("", f"http://anna:wrong@{address}").attention()
+    tools = ReadingTools("", f"http://anna:secret@{address}")
+    assert "findings" in tools.attention()
+    with pytest.raises(CommandError, match="needs the tag administrator"):
+        tools.fault_rules()
