@@ -229,13 +229,25 @@ def _report_leftovers(
 # Markers
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Fail a test whose own marker prepares a vhost that the test does not use, since it might pass."""
+    if "amqp_vhost" not in getattr(item, "fixturenames", ()):
+        for mark in item.own_markers:
+            if mark.name in VHOST_MARKS:
+                pytest.fail(f"@pytest.mark.{mark.name} needs the fixture amqp_vhost or amqp_url", pytrace=False)
+
+
 @contextmanager
 def _explained(line: str) -> Iterator[None]:
     """Fail the test with a sentence for a mistake in a marker: a traceback would show the plugin alone."""
     try:
         yield
     except (ValueError, TypeError, OSError) as error:
-        pytest.fail(f"@pytest.mark.{line.partition('(')[0]}: {error}", pytrace=False)
+        reason = str(error)
+    else:
+        return
+    pytest.fail(f"@pytest.mark.{line.partition('(')[0]}: {reason}", pytrace=False)
 
 
 def _argument(mark: pytest.Mark) -> Any:
@@ -296,6 +308,7 @@ MARKS: Final[dict[str, Callable[[pytest.Item, Any], None]]] = {
     "amqp_definitions(file): import a definitions file, or a dict, into the vhost of the test": _declare,
     "amqp_fault(action, **fields): add a fault rule to the vhost of the test (docs/faults.md)": _add_faults,
 }
+VHOST_MARKS: Final = (*(line.partition("(")[0] for line in MARKS), "amqp_compat")
 # The exceptions of `amqp-fail-on-advice` (`_report_advice`).
 ADVICE_MARK: Final = "amqp_allow_advice(*habits): do not fail the test on advice about these habits, or about any"
 # Chooses the broker (`_broker_for`).

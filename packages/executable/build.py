@@ -68,10 +68,11 @@ def packed(folder: Path) -> bytes:
     return gzip.compress(buffer.getvalue(), 9, mtime=0)
 
 
-def write(archive: bytes, executable: Path) -> None:
+def write(archive: bytes, library: str, executable: Path) -> None:
     """Write the executable: the script that unpacks, and the archive."""
     script = (HERE / "unpack.sh").read_text("utf-8")
-    names = {"@NAME@": hashlib.sha256(archive).hexdigest()[:16], "@LINE@": str(script.count("\n") + 1)}
+    name, line = hashlib.sha256(archive).hexdigest()[:16], script.count("\n") + 1
+    names = {"@NAME@": name, "@LINE@": f"{line}", "@LIBRARY@": library}
     for name, value in names.items():
         script = script.replace(name, value)
     executable.parent.mkdir(parents=True, exist_ok=True)
@@ -82,7 +83,9 @@ def write(archive: bytes, executable: Path) -> None:
 def main(arguments: Sequence[str]) -> None:
     compiled, executable = map(Path, arguments)
     with tempfile.TemporaryDirectory() as folder:
-        write(packed(collect(compiled.absolute(), Path(folder))), executable)
+        program = collect(compiled.absolute(), Path(folder))
+        (library,) = program.glob("_internal/libpython*.so.*")
+        write(packed(program), library.name, executable)
     print(f"{executable}: {executable.stat().st_size / 1e6:.1f} MB")
 
 

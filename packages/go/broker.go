@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -29,6 +30,8 @@ type Broker struct {
 
 	command *exec.Cmd
 	pipe    io.WriteCloser
+	stop    sync.Once
+	failure error
 }
 
 // Start starts a broker with options of `amqp-broker serve`, such as "--compat", "4.3". It ends with this process at the
@@ -60,16 +63,23 @@ func Start(options ...string) (*Broker, error) {
 	management, err := reader.ReadString('\n')
 	if err != nil {
 		pipe.Close()
-		err = command.Wait()
-		return nil, fmt.Errorf("amqp-broker did not start: %s (%w)", strings.TrimSpace(failure.String()), err)
+		command.Wait()
+		reason := strings.TrimSpace(failure.String())
+		if reason == "" {
+			reason = "it printed no address"
+		}
+		return nil, fmt.Errorf("%s did not start: %s (%s)", program, reason, command.ProcessState)
 	}
-	return &Broker{strings.TrimSpace(url), strings.TrimSpace(management), command, pipe}, nil
+	return &Broker{URL: strings.TrimSpace(url), ManagementURL: strings.TrimSpace(management), command: command, pipe: pipe}, nil
 }
 
-// Stop stops the broker, and returns when it has ended.
+// Stop stops the broker, and returns when it has ended. It may be called again.
 func (broker *Broker) Stop() error {
-	broker.pipe.Close()
-	return broker.command.Wait()
+	broker.stop.Do(func() {
+		broker.pipe.Close()
+		broker.failure = broker.command.Wait()
+	})
+	return broker.failure
 }
 
 // ForTest starts a broker for a test, and stops it at its end. The test fails if the broker does not start.

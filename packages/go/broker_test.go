@@ -45,6 +45,9 @@ func TestAStoppedBrokerRefusesConnections(t *testing.T) {
 	if _, err := amqp.Dial(broker.URL); err == nil {
 		t.Fatal("it goes on")
 	}
+	if err := broker.Stop(); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func TestAMissingProgramIsExplained(t *testing.T) {
@@ -56,6 +59,13 @@ func TestAMissingProgramIsExplained(t *testing.T) {
 
 func TestAWrongOptionIsTheTextOfTheError(t *testing.T) {
 	if _, err := Start("--compat", "1.0"); err == nil || !strings.Contains(err.Error(), "1.0") {
+		t.Fatal(err)
+	}
+}
+
+func TestAProgramThatIsNoBrokerIsNamed(t *testing.T) {
+	t.Setenv("AMQP_BROKER_PROGRAM", "/bin/true")
+	if _, err := Start(); err == nil || err.Error() != "/bin/true did not start: it printed no address (exit status 0)" {
 		t.Fatal(err)
 	}
 }

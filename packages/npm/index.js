@@ -17,16 +17,20 @@ async function startBroker({ program = process.env.AMQP_BROKER_PROGRAM || 'amqp-
   const ended = new Promise((resolve) => child.once('close', resolve))
   const lines = []
   await new Promise((resolve, reject) => {
-    child.once('error', (error) => reject(error.code === 'ENOENT' ? new Error(MISSING) : error))
-    child.once('close', (code) => reject(new Error(errors.trim() || `amqp-broker ended with ${code}`)))
+    child.once('error', (error) => reject(new Error(`${program}: ${error.code === 'ENOENT' ? MISSING : error.message}`)))
+    child.once('close', (code) => reject(new Error(errors.trim() || `${program} printed no address and ended with ${code}`)))
     createInterface({ input: child.stdout }).on('line', (line) => { if (lines.push(line) === 2) resolve() })
   })
   const [url, managementUrl] = lines
+  // A broker that is not stopped keeps no process alive.
+  const parts = [child, child.stdin, child.stdout, child.stderr]
+  for (const part of parts) part.unref()
   return {
     url,
     managementUrl,
     port: Number(new URL(url).port),
     async stop() {
+      for (const part of parts) part.ref()
       child.stdin.end()
       await ended
     },

@@ -1,4 +1,8 @@
 import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
+import { mkdtempSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { test } from 'node:test'
 
 import amqplib from 'amqplib'
@@ -32,4 +36,18 @@ test('a missing program is explained', async () => {
 
 test('a wrong option is the text of the error', async () => {
   await assert.rejects(startBroker({ options: ['--compat', '1.0'] }), /1\.0/)
+})
+
+test('a broker that is not stopped keeps no process alive', () => {
+  const script = "require('./index.js').startBroker().then((broker) => console.log(broker.url))"
+  const done = spawnSync(process.execPath, ['-e', script], { cwd: import.meta.dirname, encoding: 'utf-8', timeout: 60_000 })
+  assert.equal(done.status, 0)
+  assert.match(done.stdout, /^amqp:/)
+})
+
+test('a program that is no broker is named', async () => {
+  await assert.rejects(startBroker({ program: '/bin/true' }), /\/bin\/true printed no address/)
+  const file = join(mkdtempSync(join(tmpdir(), 'broker-')), 'amqp-broker')
+  writeFileSync(file, '', { mode: 0o644 })
+  await assert.rejects(startBroker({ program: file }), /amqp-broker: .*EACCES/)
 })

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import shutil
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -81,6 +82,30 @@ def test_it_unpacks_itself_once(executable: Path, environment: dict[str, str], t
     assert [one.stat().st_mtime_ns for one in (tmp_path / "cache/amqp-broker").iterdir()] == [unpacked]
 
 
+def test_a_damaged_folder_is_unpacked_again(executable: Path, environment: dict[str, str], tmp_path: Path) -> None:
+    run(environment, tmp_path, executable, "--version")
+    [library] = (tmp_path / "cache").glob("amqp-broker/*/_internal/libpython*")
+    library.unlink()
+    assert run(environment, tmp_path, executable, "--version")
+
+
+def test_it_unpacks_where_it_can(executable: Path, environment: dict[str, str], tmp_path: Path) -> None:
+    place = {**environment, "XDG_CACHE_HOME": "/proc/x", "HOME": "/proc/y", "TMPDIR": str(tmp_path)}
+    assert run(place, tmp_path, executable, "--version")
+    assert (tmp_path / f"amqp-broker-{os.getuid()}").is_dir()
+    del place["XDG_CACHE_HOME"], place["HOME"]
+    assert run(place, tmp_path, executable, "--version")
+    lost = subprocess.run(
+        [executable, "--version"],
+        env={**place, "TMPDIR": "/proc/z"},
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+    )
+    assert (lost.returncode, lost.stdout) == (73, "")
+    assert "Set XDG_CACHE_HOME to a folder that can be written." in lost.stderr
+
+
 def test_a_client_the_page_and_rabbitmqadmin_are_served(
     executable: Path, environment: dict[str, str], tmp_path: Path
 ) -> None:
@@ -112,6 +137,9 @@ def test_the_shims_are_rabbitmqs_tools(executable: Path, environment: dict[str, 
     assert "Usage: rabbitmqadmin" in shown
     assert "Ping succeeded" in shown
     assert "amqp-broker serve" in run(environment, tmp_path, tmp_path / "shims/rabbitmq-server", "--help")
+    # They do not depend on what was unpacked.
+    shutil.rmtree(tmp_path / "cache")
+    assert run(environment, tmp_path, tmp_path / "shims/rabbitmqctl", "version").startswith("4.")
 
 
 def test_a_link_to_it_is_the_tool_of_its_name(executable: Path, environment: dict[str, str], tmp_path: Path) -> None:

@@ -136,3 +136,16 @@ def test_hidden_columns_stay_hidden(browser: Browser, running: RunningServer) ->
     browser.find("tbody a", "seen")
     assert "Total" not in browser.script(heads)
     assert browser.script(heads)[:2] == ["Virtual host", "Name"]
+
+
+def test_a_dialog_ends_with_its_page(browser: Browser) -> None:
+    browser.start("policies")
+    browser.press("Add policy")
+    browser.find("dialog")
+    browser.driver.back()
+    browser.until(lambda: not browser.all("dialog"))
+    browser.start("policies")
+    browser.press("Add policy")
+    browser.find("dialog")
+    browser.go("queues")
+    browser.until(lambda: not browser.all("dialog"))

@@ -403,3 +403,28 @@ def test_another(amqp_advice):
     assert list(amqp_advice) == []
 """
     suite.run(tests).assert_outcomes(passed=2)
+
+
+def test_a_marker_on_a_test_without_a_vhost_is_an_error(suite: Suite) -> None:
+    result = suite.run(
+        """
+@pytest.mark.amqp_fault("confirm_nack")
+def test_of_no_vhost():
+    pass
+
+@pytest.mark.amqp_compat("4.3")
+def test_of_the_broker(amqp_broker):
+    pass
+
+@pytest.mark.amqp_compat("4.3")
+class TestOthers:
+    def test_without(self):
+        pass
+
+    def test_with(self, amqp_url):
+        pass
+"""
+    )
+    result.assert_outcomes(errors=2, passed=2)
+    result.stdout.fnmatch_lines(["*@pytest.mark.amqp_fault needs the fixture amqp_vhost or amqp_url"])
+    result.stdout.no_fnmatch_line("*During handling of the above exception*")

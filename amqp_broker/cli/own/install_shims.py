@@ -6,7 +6,6 @@ They are not installed with the package, because they would shadow the tools of 
 from __future__ import annotations
 
 import os
-import shlex
 import sys
 from pathlib import Path
 
@@ -39,12 +38,6 @@ sys.path.insert(0, {folder!r})
 from amqp_broker.cli.rabbitmq.rabbitmq_server import main
 main(sys.argv[1:])
 """
-# The single executable is the tool that this variable names (packages/executable/entry.py).
-CALLED_AS = """\
-#!/bin/sh
-AMQP_BROKER_CALLED_AS={name} exec {program} "$@"
-"""
-NAMES = (*TOOLS.values(), "rabbitmqadmin", "rabbitmq-server")
 
 
 @click.command(name="install-shims")
@@ -59,16 +52,19 @@ def install_shims(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         for name, text in shims().items():
             path = folder / name
-            path.write_text(text, "utf-8")
-            path.chmod(0o755)
+            path.unlink(missing_ok=True)
+            if IS_FROZEN:
+                # The single executable is the tool that its name says (packages/executable/entry.py).
+                path.symlink_to(os.environ["AMQP_BROKER_EXECUTABLE"])
+            else:
+                path.write_text(text, "utf-8")
+                path.chmod(0o755)
     except OSError as error:
         raise CommandError(f"cannot write '{error.filename}': {error.strerror}.", EX_CANTCREAT) from None
 
 
 def shims() -> dict[str, str]:
     """Return the texts of the programs by name."""
-    if IS_FROZEN:
-        return {name: CALLED_AS.format(name=name, program=shlex.quote(sys.executable)) for name in NAMES}
     folder = str(Path(__file__).parents[3])
     light = {name: TOOL.format(folder=folder, name=name) for name in TOOLS.values()}
     light["rabbitmqadmin"] = ADMIN.format(folder=folder)

@@ -97,6 +97,13 @@ def message(number: int, node: str, url: str) -> None:
         click.echo(line_of(event))
 
 
+def _is_shown(fact: str, event: dict[str, Any]) -> bool:
+    """Return whether a line has a fact. A confirm that is a nack says so, and a nack that does not requeue."""
+    if event.get(fact) is False and fact in ("ack", "requeue"):
+        return True
+    return event.get(fact) not in (None, "", 0)
+
+
 def line_of(event: dict[str, Any]) -> str:
     """Return an event on one line."""
     # Python has no date after the year 9999, which a clock may pass.
@@ -105,7 +112,7 @@ def line_of(event: dict[str, Any]) -> str:
     words = [at, f"{event['event']:11}", f"message {event['message_number']}", place, f"key {event['routing_key']!r}"]
     if "routed_queues" in event:
         words.append(f"to {', '.join(event['routed_queues']) or 'no queue'}")
-    words += [f"{name}={event[name]}" for name in FACTS if event.get(name) not in (None, "", 0)]
+    words += [f"{name}={event[name]}" for name in FACTS if _is_shown(name, event)]
     if "payload" in event and event["event"] in ("publish", "tx_publish", "dead_letter"):
         payload = event["payload"]
         words.append(repr(payload[:SHOWN_MAX]) + ("…" if len(payload) > SHOWN_MAX else ""))

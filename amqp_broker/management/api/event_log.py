@@ -234,7 +234,9 @@ def _log(request: Request, name: str | None) -> EventLog:
         raise no_such(f"no vhost '{name}'")
     log = request.broker.event_logs.of(vhost)
     if log is None:
-        raise bad_request(f"{vhost} has no event log: start one by PUT /_broker/event-log or the setting event_log")
+        raise bad_request(
+            f"{vhost} has no event log: start the broker with --event-log, or a log now by PUT /_broker/event-log"
+        )
     return log
 
 

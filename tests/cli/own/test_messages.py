@@ -77,3 +77,9 @@ def test_new_events_are_followed(broker: Serving) -> None:
         following.kill()
         following.wait()
         following.stdout.close()
+
+
+def test_a_nack_says_so_on_its_line() -> None:
+    event = {"time_us": 0, "event": "confirm", "message_number": 1, "exchange": "", "queue": None, "routing_key": "q"}
+    assert line_of({**event, "ack": False, "redelivered": False}).endswith("ack=False")
+    assert "redelivered" not in line_of({**event, "ack": False, "redelivered": False})

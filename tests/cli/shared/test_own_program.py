@@ -4,7 +4,6 @@ import sys
 
 import pytest
 
-from amqp_broker.cli.own import install_shims
 from amqp_broker.cli.shared import own_program
 
 
@@ -18,14 +17,3 @@ def test_python_runs_the_package() -> None:
 def test_the_single_executable_runs_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(own_program, "IS_FROZEN", True)
     assert own_program.own_program("serve") == [sys.executable, "serve"]
-
-
-def test_the_shims_of_the_single_executable_name_their_tool(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(install_shims, "IS_FROZEN", True)
-    monkeypatch.setattr(sys, "executable", "/opt/my broker/amqp-broker")
-    shims = install_shims.shims()
-    assert set(shims) == set(install_shims.NAMES)
-    assert shims["rabbitmqctl"].splitlines() == [
-        "#!/bin/sh",
-        "AMQP_BROKER_CALLED_AS=rabbitmqctl exec '/opt/my broker/amqp-broker' \"$@\"",
-    ]

@@ -248,6 +248,8 @@ const refresh = () => current?.refresh?.();
 
 function route() {
   if (!state.user) return;
+  // A question belongs to the page that asked it.
+  for (const dialog of document.querySelectorAll("dialog[open]")) dialog.close();
   const address = location.hash.replace(/^#\/?/, "").split("?")[0];
   const page = address.split("/")[0];
   for (const [name, link] of links) {

@@ -29,7 +29,7 @@ const REMEDIES = {
   "retry-loop": (one) => one.connection && ["Close connection", () => close(one)],
   unroutable: (one) => (one.exchange === "" ? ["Declare queue", () => declare(one)] : ["Bind queue", () => bind(one)]),
   shovel: (one) => one.vhost !== undefined && ["Restart", () => quickly(() => remove(`/api/shovels/vhost/${path(one.vhost, one.shovel)}/restart`), `${one.shovel} was restarted`)],
-  "fault-rule": (one) => ["Remove rule", () => quickly(() => remove(`/_broker/faults/${one.fault}`), `Fault rule ${one.fault} was removed`)],
+  "fault-rule": (one) => state.is("administrator") && ["Remove rule", () => quickly(() => remove(`/_broker/faults/${one.fault}`), `Fault rule ${one.fault} was removed`)],
   clock: (one) => one.is_frozen && state.is("administrator") && ["Let it run", () => quickly(() => post("/_broker/clock/resume"), "The clock runs again")],
 };
 

@@ -66,7 +66,10 @@ export function one(name) {
               note: `The client ${name} gets CONNECTION_FORCED and may connect again.`,
               action: "Close connection",
               submit: () => remove(`/api/connections/${path(name)}`),
-              done: "The connection was closed",
+              done: () => {
+                location.hash = "#/connections";
+                return "The connection was closed";
+              },
             }),
         },
         "Force close",

@@ -42,7 +42,8 @@ public final class AmqpBroker implements AutoCloseable {
             process = new ProcessBuilder(words).start();
         } catch (IOException error) {
             throw new IllegalStateException(
-                    "amqp-broker is not installed: put the file amqp-broker into PATH, or name it in AMQP_BROKER_PROGRAM",
+                    program + " cannot be run: put the file amqp-broker into PATH, or name it in AMQP_BROKER_PROGRAM ("
+                            + error.getMessage() + ")",
                     error);
         }
         try {
@@ -51,7 +52,8 @@ public final class AmqpBroker implements AutoCloseable {
             var managementUrl = output.readLine();
             if (managementUrl == null) {
                 var reason = new String(process.getErrorStream().readAllBytes()).strip();
-                throw new IllegalStateException("amqp-broker did not start: " + reason);
+                var text = reason.isEmpty() ? "it printed no address" : reason;
+                throw new IllegalStateException(program + " did not start: " + text);
             }
             drain(process);
             return new AmqpBroker(process, url, managementUrl);

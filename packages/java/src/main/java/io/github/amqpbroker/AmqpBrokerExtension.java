@@ -8,7 +8,7 @@ import org.junit.jupiter.api.extension.ParameterResolver;
 
 /** Gives tests an {@link AmqpBroker} as a parameter: one for the whole run, which starts with the first test. */
 public final class AmqpBrokerExtension implements ParameterResolver {
-    private record Running(AmqpBroker broker) implements CloseableResource {
+    private record Running(AmqpBroker broker) implements CloseableResource, AutoCloseable {
         @Override
         public void close() {
             broker.close();
