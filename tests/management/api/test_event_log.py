@@ -101,7 +101,7 @@ def test_a_vhost_without_an_event_log_is_refused(desk: Desk) -> None:
     desk.ask("DELETE", "/_broker/event-log/%2F")
     status, reason = desk.get("/_broker/messages")
     assert status == 400
-    assert "has no event log: start one by PUT /_broker/event-log" in reason
+    assert "has no event log: start the broker with --event-log" in reason
     assert desk.get("/_broker/messages", vhost="none")[0] == 404
 
 
