@@ -31,7 +31,7 @@ COMPILED := .cache/compiled
 EXECUTABLE := dist/amqp-broker
 PYTEST = $(PY) -m pytest --numprocesses $(WORKERS) --dist loadscope $(if $(SEED),--shuffle $(SEED))
 
-.PHONY: executable help install run test-core compiled test-compiled test test-rest verify live properties matrix system tools clients check lint types tidy coverage record bench compat fuzz mutants torture soak release clean
+.PHONY: help install run test-core compiled test-compiled test test-rest verify live properties matrix system tools clients check lint types tidy coverage record executable bench compat fuzz mutants torture soak release clean
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)

@@ -1,6 +1,6 @@
 """Make the files of a release: `python -m docs.release 0.3.0`.
 
-The unreleased changes of CHANGELOG.md get the version and the date, the package gets the version, and a file beside the
+The unreleased changes of CHANGELOG.md get the version and the date, all packages get the version, and a file beside the
 wheel has the changes for the release's page. `make release` commits, tags and builds it.
 """
 
@@ -15,6 +15,11 @@ from typing import Final
 PROJECT: Final = Path(__file__).parents[1]
 CHANGELOG: Final = "CHANGELOG.md"
 PACKAGE: Final = "amqp_broker/__init__.py"
+# Packages for other languages have the same version: their files, with the text before it.
+OTHERS: Final = {
+    "packages/npm/package.json": '"version": "',
+    "packages/java/pom.xml": "<artifactId>amqp-broker-junit</artifactId>\n  <version>",
+}
 NOTES: Final = "dist/notes.md"
 
 _UNRELEASED: Final = "## Unreleased\n"
@@ -59,6 +64,10 @@ def release(project: Path, version: str, date: str) -> None:
     package, changelog = project / PACKAGE, project / CHANGELOG
     source = with_version(package.read_text("utf-8"), version)
     text = cut(changelog.read_text("utf-8"), version, date)
+    for path, before in OTHERS.items():
+        other = (project / path).read_text("utf-8")
+        changed = re.sub(rf"({re.escape(before)})[0-9.]+", rf"\g<1>{version}", other, count=1)
+        (project / path).write_text(changed, "utf-8")
     package.write_text(source, "utf-8")
     changelog.write_text(text, "utf-8")
     notes = project / NOTES

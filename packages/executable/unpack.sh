@@ -7,7 +7,7 @@ for cache in "${XDG_CACHE_HOME:+$XDG_CACHE_HOME/amqp-broker}" "${HOME:+$HOME/.ca
   "${TMPDIR:-/tmp}/amqp-broker-$(id -u)"; do
   [ -n "$cache" ] || continue
   program=$cache/$name
-  # The library is the last file to look for in a folder that a cleaner has been in.
+  # Something may have deleted old files there: the library stands for all of them.
   if [ -O "$cache" ] && [ -x "$program/amqp-broker" ] && [ -e "$program/_internal/@LIBRARY@" ]; then
     break
   fi

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from docs.release import CHANGELOG, NOTES, PACKAGE, ReleaseError, changes_of, cut, release, with_version
+from docs.release import CHANGELOG, NOTES, OTHERS, PACKAGE, ReleaseError, changes_of, cut, release, with_version
 from tests.docs.blocks import PROJECT
 
 CHANGES = "# Changelog\n\n## Unreleased\n\n### Fixed\n\n- One.\n\n## 0.2.0 - 2026-11-27\n\n### Added\n\n- Two.\n"
@@ -54,7 +54,18 @@ def project_of(folder: Path, changes: str) -> Path:
     (folder / PACKAGE).parent.mkdir(parents=True)
     (folder / PACKAGE).write_text(SOURCE, "utf-8")
     (folder / CHANGELOG).write_text(changes, "utf-8")
+    for path in OTHERS:
+        (folder / path).parent.mkdir(parents=True)
+        (folder / path).write_bytes((PROJECT / path).read_bytes())
     return folder
+
+
+def test_packages_for_other_languages_get_the_version(tmp_path: Path) -> None:
+    project = project_of(tmp_path, CHANGES)
+    release(project, "7.8.9", "2027-01-02")
+    for path, before in OTHERS.items():
+        assert f"{before}7.8.9" in (project / path).read_text("utf-8")
+        assert (project / path).read_text("utf-8").count("7.8.9") == 1
 
 
 def test_the_notes_of_a_release_are_its_changes(tmp_path: Path) -> None:

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
 from amqp_broker import __version__
+from compat.fixtures.commands import run
 
 PACKAGES = Path(__file__).parents[2] / "packages"
 BUILT = ("node_modules", "target")
@@ -27,25 +25,6 @@ def package(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     copy = tmp_path / str(request.param)
     shutil.copytree(PACKAGES / copy.name, copy, ignore=shutil.ignore_patterns(*BUILT))
     return copy
-
-
-def run(folder: Path, *command: str) -> str:
-    """Run a command with this broker in PATH, and return its output."""
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"], "/usr/local/go/bin"])
-    program = shutil.which(command[0], path=path)
-    if program is None:
-        pytest.skip(f"needs {command[0]}")
-    done = subprocess.run(
-        [program, *command[1:]],
-        cwd=folder,
-        env={**os.environ, "PATH": path},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        encoding="utf-8",
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout
-    return done.stdout
 
 
 @pytest.mark.parametrize("package", ["npm"], indirect=True)

@@ -53,12 +53,12 @@ class Hand:
         self._do(css, "", lambda element: Select(element).select_by_visible_text(option))
         self.clicks += 1
 
-    def type(self, css: str, value: str) -> None:
-        def typed(element: WebElement) -> None:
-            self.driver.execute_script("arguments[0].value = ''", element)
-            element.send_keys(value)
+    def _write(self, element: WebElement, value: str) -> None:
+        self.driver.execute_script("arguments[0].value = ''", element)
+        element.send_keys(value)
 
-        self._do(css, "", typed)
+    def type(self, css: str, value: str) -> None:
+        self._do(css, "", lambda element: self._write(element, value))
 
     def label(self, label: str, value: str) -> None:
         """Type into the field with this label."""
@@ -72,8 +72,7 @@ class Hand:
             if element is None:
                 return False
             try:
-                self.driver.execute_script("arguments[0].value = ''", element)
-                element.send_keys(value)
+                self._write(element, value)
             except PASSING:
                 return False
             return True
@@ -96,3 +95,7 @@ class Hand:
     def sees(self, text: str) -> None:
         """Wait until the page shows a text."""
         wait_until(lambda: text in self.driver.execute_script("return document.body.innerText"))
+
+    def sees_no(self, text: str) -> None:
+        """Wait until the page no longer shows a text."""
+        wait_until(lambda: text not in self.driver.execute_script("return document.body.innerText"))

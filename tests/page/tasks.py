@@ -67,7 +67,7 @@ def depth(ask: Ask, queue: str = "orders") -> int:
 
 
 TASKS = (
-    Task("find a queue by a part of its name", three_messages, "find", looked),
+    Task("find a queue by a part of its name", two_queues, "find", looked),
     Task("look at the first message of a queue", three_messages, "look", looked),
     Task("see which client holds messages", a_consumer, "holder", looked),
     Task("publish to a queue", three_messages, "publish", lambda ask: depth(ask) == 4),

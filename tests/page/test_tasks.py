@@ -103,6 +103,8 @@ def test_no_task_takes_more_clicks_than_at_rabbitmq(
 
     page = f"http://127.0.0.1:{rabbitmq.management_port}/"
     there = clicks(driver, lambda: open_rabbitmq(driver, page), (rabbitmq.port, rabbitmq.management_port), ways_there)
+    # The definitions that both pages export.
+    wait_until(lambda: len(list(tmp_path.glob("*.json"))) == 2)
     # Those of RabbitMQ's page.
     browser.complaints()
     assert len(here) >= 20

@@ -22,7 +22,9 @@ def user(hand: Hand) -> None:
 
 def find(hand: Hand) -> None:
     hand.click("nav a", "Queues")
+    hand.sees("parked")
     hand.type("main input[type=search]", "ord")
+    hand.sees_no("parked")
     hand.sees("orders")
 
 

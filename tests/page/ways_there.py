@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from selenium.webdriver.common.keys import Keys
+
 from tests.page.hand import Hand
 
 
@@ -22,7 +24,9 @@ def user(hand: Hand) -> None:
 
 def find(hand: Hand) -> None:
     hand.click("#tabs a", "Queues and Streams")
-    hand.type("#main input#filter, #main .filter input[type=text]", "ord")
+    hand.sees("parked")
+    hand.type("#main input#filter, #main .filter input[type=text]", f"ord{Keys.ENTER}")
+    hand.sees_no("parked")
     hand.sees("orders")
 
 

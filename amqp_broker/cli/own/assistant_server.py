@@ -7,6 +7,7 @@ import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
+from anyio import to_thread
 from mcp.server import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.mcpserver.tools import Tool
@@ -28,12 +29,12 @@ CHANGING: Final[dict[str, type[ReadingTools]]] = {
     "clock": ClockTools,
     "event-log": EventLogTools,
 }
-# Of the tools that change something, those that only look, and those whose effects may stay.
+# Of the tools of these classes, those that only look, and those whose effects may stay.
 LOOKING: Final = ("fault_actions",)
 LASTING: Final = ("add_fault", "advance_clock")
 
-# Bounds of an answer: characters of a text, at its end of any other text, entries of a list or an object, characters in
-# all. An object keeps its names when the bound is reached, so that all parts of an answer are there.
+# Bounds of an answer: characters of a text, and of one behind the bound; entries of a list or an object; characters in
+# all. Behind the bound, an object still has all of its names, and lists are empty.
 TEXT_MAX: Final = 2000
 TEXT_MIN: Final = 100
 ENTRIES_MAX: Final = 200
@@ -81,22 +82,16 @@ def _explained(tool: Callable[..., Any]) -> Callable[..., Any]:
     """Return a tool with a bounded answer, whose errors reach the assistant as sentences."""
 
     @functools.wraps(tool)
-    def explained(**arguments: Any) -> Any:
+    async def explained(**arguments: Any) -> Any:
         _check(arguments)
+        call = functools.partial(tool, **arguments)
         try:
-            return Bound().of(tool(**arguments))
+            answer = await (call() if inspect.iscoroutinefunction(tool) else to_thread.run_sync(call))
         except CommandError as error:
             raise ToolError(str(error)) from None
+        return Bound().of(answer)
 
-    @functools.wraps(tool)
-    async def awaited(**arguments: Any) -> Any:
-        _check(arguments)
-        try:
-            return Bound().of(await tool(**arguments))
-        except CommandError as error:
-            raise ToolError(str(error)) from None
-
-    return awaited if inspect.iscoroutinefunction(tool) else explained
+    return explained
 
 
 def _check(arguments: Mapping[str, Any]) -> None:

@@ -15,6 +15,7 @@ from anyio import to_thread
 from pydantic import Field
 
 from amqp_broker import __version__
+from amqp_broker.broker.observe.matching import EVENTS
 from amqp_broker.cli.own.broker_client import NotMet, ask
 from amqp_broker.cli.own.command_error import CommandError
 from amqp_broker.cli.own.messages import line_of
@@ -49,26 +50,8 @@ CONNECTION_COLUMNS: Final = (
     *("client_properties.product", "client_properties.version"),
 )
 
-Kind = Literal[
-    "any",
-    "publish",
-    "tx_publish",
-    "rollback",
-    "route",
-    "refuse",
-    "confirm",
-    "return",
-    "deliver",
-    "ack",
-    "nack",
-    "requeue",
-    "delay",
-    "move",
-    "expire",
-    "drop",
-    "dead_letter",
-    "fault",
-]
+KINDS: Final = ["any", *EVENTS]
+Kind = Annotated[str, Field(pattern=f"^({'|'.join(KINDS)})$", json_schema_extra={"enum": [*KINDS]})]
 State = Literal["ready", "unacked", "delayed"]
 MessageCount = Annotated[int, Field(ge=1, le=MESSAGES_MAX)]
 EventCount = Annotated[int, Field(ge=1, le=EVENTS_MAX)]

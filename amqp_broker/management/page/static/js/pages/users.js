@@ -75,7 +75,7 @@ export function one(name) {
     back: ["Users", "#/users"],
     kinds: ["user", "permission", "topic", "vhost"],
     actions: [
-      h("button", { type: "button", onclick: async () => edit(user ?? (await get(address))) }, "Change"),
+      h("button", { type: "button", onclick: () => (user ? edit(user) : get(address).then(edit, (error) => toast(error.message, "error"))) }, "Change"),
       h(
         "button",
         {
