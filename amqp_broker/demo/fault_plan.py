@@ -19,7 +19,10 @@ RESTART: Final = "restart"
 
 @dataclass(frozen=True)
 class FaultEvent:
-    """A fault at one message. `rule` has the fields of its fault rule (docs/faults.md); None: kill and restart."""
+    """A fault that begins before message `at`, counted by first publishes.
+
+    `rule` has the fields of its fault rule (docs/faults.md); None: kill and restart.
+    """
 
     at: int
     sentence: str
@@ -27,23 +30,23 @@ class FaultEvent:
 
     @property
     def times(self) -> int:
-        """The number of messages or connections that the fault hits."""
+        """The number of publishes or connections that the fault hits."""
         return int(self.rule["times"]) if self.rule is not None else 1
 
 
 # The kinds of faults by name: a sentence and the fields of a rule, given the number of hits where there can be several.
 KINDS: Final[Mapping[str, Callable[[int], tuple[str, Mapping[str, Any] | None]]]] = {
-    "nack": lambda times: (f"nacks {times} messages", {"action": "confirm_nack", "times": times}),
+    "nack": lambda times: (f"nacks {times} publishes", {"action": "confirm_nack", "times": times}),
     "late": lambda times: (
-        f"confirms {times} messages {LATE_MS} ms late",
+        f"confirms {times} publishes {LATE_MS} ms late",
         {"action": "confirm_delay", "delay_ms": LATE_MS, "times": times},
     ),
     "too_late": lambda times: (
-        f"confirms {times} messages {TOO_LATE_MS} ms late, after the publisher has stopped waiting",
+        f"confirms {times} publishes {TOO_LATE_MS} ms late, after the publisher has stopped waiting",
         {"action": "confirm_delay", "delay_ms": TOO_LATE_MS, "times": times},
     ),
     "drop": lambda times: (f"loses {times} confirms", {"action": "confirm_drop", "times": times}),
-    "return": lambda times: (f"returns {times} messages as unroutable", {"action": "return", "times": times}),
+    "return": lambda times: (f"returns {times} publishes as unroutable", {"action": "return", "times": times}),
     "block": lambda times: (
         f"blocks the connection for {BLOCK_MS} ms",
         {"action": "block", "on": "publish", "duration_ms": BLOCK_MS, "times": 1},

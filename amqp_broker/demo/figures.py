@@ -19,9 +19,10 @@ PAGE_PULSE_MAX: Final = 240
 
 
 class Begun(NamedTuple):
-    """An event that has begun, the number of its hits, and the time since the start of the run."""
+    """An event that has begun, before message `at`: its hits, and the time since the start of the run."""
 
     event: FaultEvent
+    at: int
     hits: int
     began_ms: float
 
@@ -38,7 +39,12 @@ def figures(
     """Return the figures of a run. `pulse` has the confirms of each BUCKET_MS since its start."""
     ledger, strategy = publisher.ledger, publisher.strategy
     plan = [
-        {**_event(one.event, one.began_ms), "hits": one.hits, "state": OVER if one.hits >= one.event.times else NOW}
+        {
+            **_event(one.event, one.began_ms),
+            "at": one.at,
+            "hits": one.hits,
+            "state": OVER if one.hits >= one.event.times else NOW,
+        }
         for one in begun
     ]
     if publisher.is_blocked and plan:

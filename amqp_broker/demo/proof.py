@@ -16,7 +16,7 @@ COPIES: Final = {ACKED: (1, 1), NACKED: (0, 0), RETURNED: (0, 0), UNANSWERED: (0
 REASONS: Final = {
     NACKED: "nacked",
     RETURNED: "returned as unroutable",
-    UNANSWERED: "on its way when the connection broke",
+    UNANSWERED: "unanswered when the channel or the connection ended",
     WAITING: "never answered",
 }
 BREACHES_MAX: Final = 10

@@ -113,12 +113,15 @@ class Publisher:
         """Note that a message was unroutable; its ack is still to come."""
         self.ledger.answered(number, attempt, RETURNED, now_ms)
 
-    def disconnected(self, now_ms: float) -> None:
-        """Give up all messages in flight: the channel is closed, and the next one counts from 1 again."""
+    def disconnected(self, now_ms: float, reason: str) -> None:
+        """Give up all messages in flight: the channel has ended, and the next one counts from 1 again.
+
+        `reason` is that of the repeated publishes.
+        """
         for flight in self.in_flight.values():
             self.ledger.answered(flight.number, flight.attempt, UNANSWERED, now_ms)
             if not flight.is_given_up:
-                self._resend(flight.number, "connection lost")
+                self._resend(flight.number, reason)
         self.in_flight.clear()
         self.waited_for_count = self._tag = 0
         self.is_blocked = False

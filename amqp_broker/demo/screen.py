@@ -38,7 +38,7 @@ def live(figures: Mapping[str, Any], width: int, height: int) -> list[str]:
 def event_line(event: Mapping[str, Any]) -> str:
     """Describe an event and its progress."""
     if event["state"] == TO_COME:
-        return f"{event['sentence']}, at message {event['at']}"
+        return f"{event['sentence']}, before message {event['at']}"
     return event["sentence"] if event["times"] == 1 else f"{event['sentence']}: {event['hits']} of {event['times']}"
 
 
@@ -50,7 +50,7 @@ def new_lines(figures: Mapping[str, Any], before: Mapping[str, Any] | None) -> I
     for index, event in enumerate(figures["plan"]):
         former = TO_COME if before is None else before["plan"][index]["state"]
         if former == TO_COME != event["state"]:
-            yield f"  message {event['at']}: the broker {event['sentence']}."
+            yield f"  before message {event['at']}: the broker {event['sentence']}."
     former_connects = 0 if before is None else before["connects"]
     if figures["connects"] > max(1, former_connects):
         yield f"  connected again, with {figures['confirmed']} of {figures['messages']} confirmed."
@@ -70,7 +70,7 @@ def verdict(result: Mapping[str, Any]) -> list[str]:
     lines += [f"  Wrong: {breach}." for breach in result["breaches"]]
     if not result["is_held"]:
         return [*lines, f"  Broken: {result['promise']}."]
-    kept = "It had promised nothing" if is_unpromised(result) else f"Held: {result['promise']}"
+    kept = "It had promised nothing about losses" if is_unpromised(result) else f"Held: {result['promise']}"
     return [*lines, f"  {kept}; what was confirmed is there."]
 
 

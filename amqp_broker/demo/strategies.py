@@ -31,6 +31,11 @@ STRATEGIES: Final = {
         Strategy("sync", "publishes a message and waits for its confirm", AT_LEAST_ONCE, window=1),
         Strategy("window", "publishes a window of messages and waits for all confirms", AT_LEAST_ONCE, is_batched=True),
         Strategy("async", "publishes continuously, a window ahead of the confirms", AT_LEAST_ONCE),
-        Strategy("naive", "publishes and ignores the answers of the broker", "at most once", resends=False),
+        Strategy(
+            "naive",
+            "publishes and ignores the answers of the broker",
+            "at most once; nothing about losses",
+            resends=False,
+        ),
     )
 }

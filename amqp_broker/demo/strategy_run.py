@@ -24,13 +24,14 @@ RECONNECT_S: Final = 0.05
 TICK_S: Final = 0.025
 # Publishes between two reads of the socket.
 BURST_MAX: Final = 20
-# Time in which a published message reaches the broker.
-HEARD_MS: Final = 100
-# Time for which a strategy that ignores answers waits for the last ones, for the figures.
+# Time for which a strategy waits for the answers that it no longer needs, so that the figures have them.
 SETTLE_MS: Final = 1000
 # Time after which a stopped run no longer waits for the broker to close the connection.
 STOP_MS: Final = 2000
 ATTEMPT: Final = "attempt"
+# Reasons of repeated publishes.
+CHANNEL_CLOSED: Final = "channel closed"
+CONNECTION_LOST: Final = "connection lost"
 
 
 class Stopped(Exception):
@@ -65,8 +66,10 @@ def now_ms() -> float:
 class StartedEvent:
     """An event that has begun: its fault rule, or its restart."""
 
-    def __init__(self, event: FaultEvent, cause: Rule | Future[None], began_ms: float) -> None:
+    def __init__(self, event: FaultEvent, cause: Rule | Future[None], at: int, began_ms: float) -> None:
         self.event = event
+        # The message before whose first publish it began. It is a later one than planned after a slow event.
+        self.at = at
         # Since the start of the run.
         self.began_ms = began_ms
         self._cause = cause
@@ -121,7 +124,10 @@ class StrategyRun:
         self._is_ready = self._is_pumping = self._is_pump_due = False
         self._restarts = ThreadPoolExecutor(1, "restart")
         self._restart: Future[None] | None = None
-        self._began_ms = self._ended_ms = self._sent_ms = 0.0
+        self._began_ms = self._ended_ms = 0.0
+        # The number of publishes that the broker is known to have read.
+        self._heard = 0
+        self._is_asking = False
         # The time of `stop`; 0.0 before.
         self._stopped_ms = 0.0
 
@@ -165,7 +171,7 @@ class StrategyRun:
         """Return the current figures."""
         return figures(
             self.publisher,
-            [Begun(one.event, one.hits, one.began_ms) for one in self.started],
+            [Begun(one.event, one.at, one.hits, one.began_ms) for one in self.started],
             self.events[len(self.started) :],
             self.state,
             self.connects,
@@ -213,23 +219,25 @@ class StrategyRun:
     def _on_channel_closed(self, channel: Any, reason: Exception) -> None:
         if channel is not self._channel:
             return
-        self._lose_channel()
-        if self._connection is not None and self._connection.is_open:
+        # pika closes the channels of a lost connection first.
+        is_open = self._connection is not None and self._connection.is_open
+        self._lose_channel(CHANNEL_CLOSED if is_open else CONNECTION_LOST)
+        if is_open:
             self._open_channel()
 
     def _on_closed(self, connection: pika.SelectConnection, reason: Exception) -> None:
         if connection is not self._connection:
             return
-        self._lose_channel()
+        self._lose_channel(CONNECTION_LOST)
         self._connection = None
         if self._is_over():
             self._loop.stop()
         else:
             self._loop.call_later(RECONNECT_S, self._connect)
 
-    def _lose_channel(self) -> None:
-        self._channel, self._is_ready = None, False
-        self.publisher.disconnected(now_ms())
+    def _lose_channel(self, reason: str) -> None:
+        self._channel, self._is_ready, self._is_asking = None, False, False
+        self.publisher.disconnected(now_ms(), reason)
 
     # Answers of the broker
 
@@ -280,7 +288,6 @@ class StrategyRun:
         return not self.rate or self.publisher.ledger.sent_count < self.elapsed_ms * self.rate / 1000 + 1
 
     def _publish(self, number: int, attempt: int) -> None:
-        self._sent_ms = now_ms()
         properties = pika.BasicProperties(message_id=str(number), headers={ATTEMPT: attempt}, delivery_mode=2)
         self._channel.basic_publish("", self.queue, b"message %d" % number, properties, mandatory=True)
 
@@ -300,16 +307,33 @@ class StrategyRun:
         if self.publisher.is_blocked or self._is_restarting():
             return False
         if not all(one.is_over for one in self.started[-1:]):
-            # The last messages may not have reached the broker; if they have, the fault needs more of them.
-            return now_ms() - self._sent_ms > HEARD_MS
+            # If the broker has the last messages, the fault needs more of them.
+            return self._is_heard()
         if event.rule is not None:
+            if not self._is_heard():
+                # The fault would hit messages before its own.
+                return False
             rule = self.broker.faults.add(**event.rule)
-            self.started.append(StartedEvent(event, rule, self.elapsed_ms))
+            self.started.append(StartedEvent(event, rule, self.publisher.started_count + 1, self.elapsed_ms))
         elif self._kill_and_start is not None:
             self._restart = self._restarts.submit(self._kill_and_start)
-            self.started.append(StartedEvent(event, self._restart, self.elapsed_ms))
+            self.started.append(StartedEvent(event, self._restart, self.publisher.started_count + 1, self.elapsed_ms))
         self._on_tick(self.figures())
         return True
+
+    def _is_heard(self) -> bool:
+        """Return True if the broker has read all that was published; else ask it, and go on when it answers."""
+        sent = self.publisher.ledger.sent_count
+        if self._heard == sent:
+            return True
+        if not self._is_asking:
+            self._is_asking = True
+            self._channel.queue_declare(self.queue, passive=True, callback=lambda _: self._on_heard(sent))
+        return False
+
+    def _on_heard(self, sent: int) -> None:
+        self._heard, self._is_asking = sent, False
+        self._pump()
 
     def _is_restarting(self) -> bool:
         return self._restart is not None and not self._restart.done()
@@ -343,9 +367,9 @@ class StrategyRun:
             return True
         if not self.publisher.is_done or self._is_restarting():
             return False
-        # A strategy that ignores answers is done now; the figures wait for the last ones.
+        # Late answers to messages that were published again, and all answers to a strategy that ignores them.
         latest = max((flight.sent_ms for flight in self.publisher.in_flight.values()), default=0.0)
-        return self.strategy.resends or not self.publisher.in_flight or now_ms() - latest > SETTLE_MS
+        return not self.publisher.in_flight or now_ms() - latest > SETTLE_MS
 
     # The proof
 

@@ -97,6 +97,10 @@ class _Life:
         for queue in event["routed_queues"]:
             word = "by other exchanges" if queue in event.get("indirect", ()) else ""
             self._edge(exchange, self._queue(queue), "indirect" if word else "", word)
+        for queue in event.get("kept_from", ()):
+            self._edge(exchange, self._node(f"queue {queue}", "queue", queue), "lost", f"fault {event['discarded_by']}")
+        if event.get("kept_from"):
+            return
         is_reply = any(key.startswith("amq.rabbitmq.reply-to.") for key in event["routing_keys"])
         if is_reply and not event["routed_queues"]:
             self._edge(exchange, self._node(NO_QUEUE, "client", "direct reply"), "")
@@ -146,6 +150,9 @@ class _Life:
         return ""
 
     def _fault(self, event: Row) -> None:
+        if event.get("is_taken") is False:
+            publisher = self._node(PUBLISHER, "client", "publisher", _address(event))
+            self._edge(publisher, self._exchange(event["exchange"]), "lost", "not taken")
         key = f"queue {event['queue']}" if event["queue"] is not None else PUBLISHER
         self._say(key, f"fault {event['action']}", "fault")
 

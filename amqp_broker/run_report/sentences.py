@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 # Names of queues in one sentence.
@@ -19,7 +20,11 @@ def sentence(event: Row) -> str:
 def _publish(event: Row) -> str:
     begin = "published in a transaction to" if event["event"] == "tx_publish" else "published to"
     keys = ", ".join(f"'{key}'" for key in event["routing_keys"])
-    to = "" if event["event"] == "tx_publish" else f", which led to {_places(event)}"
+    to = f", which led to {_places(event)}"
+    if event.get("kept_from"):
+        to = f"; fault {event['discarded_by']} kept it from {_named(event['kept_from'])}"
+    elif event["event"] == "tx_publish":
+        to = ""
     return f"{begin} {_exchange(event)} with the key {keys} by {_client(event)}{to}"
 
 
@@ -56,7 +61,11 @@ def _dead_letter(event: Row) -> str:
 
 
 def _fault(event: Row) -> str:
-    return f"fault {event['rule_id']}: {event['action']}"
+    cut_off = ""
+    if event.get("is_taken") is False:
+        keys = ", ".join(f"'{key}'" for key in event["routing_keys"])
+        cut_off = f", before the broker took the publish to {_exchange(event)} with the key {keys} by {_client(event)}"
+    return f"fault {event['rule_id']}: {event['action']}{cut_off}"
 
 
 def _exchange(event: Row) -> str:
@@ -70,11 +79,14 @@ def _client(event: Row) -> str:
 
 
 def _places(event: Row) -> str:
-    names = [f"'{name}'" for name in event["routed_queues"]]
+    named = _named(event["routed_queues"])
     delayed = [f"a delay in '{name}'" for name in event.get("delayed_in", ())]
-    more = len(names) - NAMES_MAX
-    found = [*names[:NAMES_MAX], *([f"{more} more"] if more > 0 else []), *delayed]
-    return ", ".join(found) or "no queue"
+    return ", ".join([*([named] if named else []), *delayed]) or "no queue"
+
+
+def _named(queues: Sequence[str]) -> str:
+    more = len(queues) - NAMES_MAX
+    return ", ".join([*(f"'{name}'" for name in queues[:NAMES_MAX]), *([f"{more} more"] if more > 0 else [])])
 
 
 def _reason(event: Row) -> str:

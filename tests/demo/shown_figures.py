@@ -6,7 +6,7 @@ from typing import Any, Final
 
 EVENTS: Final[list[dict[str, Any]]] = [
     {"at": 10, "sentence": "is killed", "hits": 1, "times": 1, "state": "over", "began_ms": 50.0},
-    {"at": 20, "sentence": "nacks 6 messages", "hits": 2, "times": 6, "state": "now", "began_ms": 310.0},
+    {"at": 20, "sentence": "nacks 6 publishes", "hits": 2, "times": 6, "state": "now", "began_ms": 310.0},
     {"at": 30, "sentence": "loses 3 confirms", "hits": 0, "times": 3, "state": "to come", "began_ms": None},
 ]
 RESULT: Final[dict[str, Any]] = {

@@ -52,8 +52,8 @@ def test_the_live_view_shows_all_figures() -> None:
         "messages    ✓✓✓↻↻✗▶▶··",
         "            ✓ confirmed  ▶ in flight  ↻ confirmed after a retry  ✗ not confirmed  · to come",
         "✓ the broker is killed",
-        "▶ the broker nacks 6 messages: 2 of 6",
-        "· the broker loses 3 confirms, at message 30",
+        "▶ the broker nacks 6 publishes: 2 of 6",
+        "· the broker loses 3 confirms, before message 30",
     ]
 
 
@@ -96,7 +96,10 @@ def test_the_comparison_is_below_the_strategy_that_runs() -> None:
 
 
 def test_the_verdict_has_a_mark() -> None:
-    assert drawn(coloured_screen.verdict(RESULT))[-1] == "It had promised nothing; what was confirmed is there."
+    assert (
+        drawn(coloured_screen.verdict(RESULT))[-1]
+        == "It had promised nothing about losses; what was confirmed is there."
+    )
     held = {**RESULT, "lost": {}}
     assert drawn(coloured_screen.verdict(held))[-1] == "✓ Held: at most once; what was confirmed is there."
     broken = {**RESULT, "is_held": False, "breaches": ("it is lost",)}

@@ -25,11 +25,13 @@ def a_publisher() -> Publisher:
 
 
 def test_figures_are_json() -> None:
-    shown = figures(a_publisher(), [Begun(NACKS, 2, 3.0), Begun(BLOCKS, 0, 7.0)], [RESTART], "open", 1, 12.0, [0, 1])
+    begun = [Begun(NACKS, 12, 2, 3.0), Begun(BLOCKS, 22, 0, 7.0)]
+    shown = figures(a_publisher(), begun, [RESTART], "open", 1, 12.0, [0, 1])
     assert json.loads(json.dumps(shown)) == shown
     assert (shown["sent"], shown["confirmed"], shown["in_flight"], shown["window"]) == (3, 1, 1, 2)
     assert (shown["median_ms"], shown["p99_ms"], shown["retries"]) == (8, 8, {"nacked": 1})
     assert [event["state"] for event in shown["plan"]] == ["over", "now", "to come"]
+    assert [event["at"] for event in shown["plan"]] == [12, 22, 3]
     assert [event["began_ms"] for event in shown["plan"]] == [3.0, 7.0, None]
     assert (shown["pulse"], shown["grid"]) == ([0, 1], IN_FLIGHT + CONFIRMED + 3 * NOT_SENT)
 
@@ -44,10 +46,10 @@ def test_the_page_gets_a_pulse_that_does_not_grow_with_the_time() -> None:
 def test_a_block_ends_when_the_publisher_is_unblocked() -> None:
     publisher = a_publisher()
     publisher.blocked()
-    shown = figures(publisher, [Begun(NACKS, 2, 3.0), Begun(BLOCKS, 1, 7.0)], [], "blocked", 1, 0.0)
+    shown = figures(publisher, [Begun(NACKS, 12, 2, 3.0), Begun(BLOCKS, 22, 1, 7.0)], [], "blocked", 1, 0.0)
     assert [event["state"] for event in shown["plan"]] == ["over", "now"]
     publisher.unblocked(1)
-    shown = figures(publisher, [Begun(NACKS, 2, 3.0), Begun(BLOCKS, 1, 7.0)], [], "open", 1, 0.0)
+    shown = figures(publisher, [Begun(NACKS, 12, 2, 3.0), Begun(BLOCKS, 22, 1, 7.0)], [], "open", 1, 0.0)
     assert [event["state"] for event in shown["plan"]] == ["over", "over"]
 
 

@@ -66,7 +66,11 @@ def test_losses_of_naive_have_reasons_and_are_no_breach() -> None:
     outcomes = {1: [ACKED], 2: [NACKED], 3: [RETURNED], 4: [UNANSWERED], 5: [UNANSWERED]}
     proof = proof_of("naive", outcomes, [(1, 1), (5, 1)])
     assert proof.is_held
-    assert proof.lost == {"nacked": 1, "returned as unroutable": 1, "on its way when the connection broke": 1}
+    assert proof.lost == {
+        "nacked": 1,
+        "returned as unroutable": 1,
+        "unanswered when the channel or the connection ended": 1,
+    }
     assert proof.as_dict()["is_held"] is True
 
 

@@ -99,7 +99,7 @@ def test_a_late_answer_counts() -> None:
 def test_messages_in_flight_on_a_lost_connection_are_published_again(name: str) -> None:
     one = publisher(name)
     before = published(one)
-    one.disconnected(1)
+    one.disconnected(1, "connection lost")
     assert published(one) == [(number, 2) for number, _ in before]
     assert one.retried == {"connection lost": len(before)}
     assert one.ledger.outcomes[UNANSWERED] == len(before)
@@ -127,7 +127,7 @@ def test_naive_publishes_each_message_once() -> None:
     one.blocked()
     one.nacked(1, multiple=False, now_ms=1)
     one.give_up_late(10_000)
-    one.disconnected(1)
+    one.disconnected(1, "connection lost")
     assert published(one) == []
     assert one.is_done
     assert not one.retried
@@ -152,5 +152,5 @@ def test_a_window_is_never_exceeded(name: str) -> None:
         if step % 7 == 0 and one.in_flight:
             one.acked(max(one.in_flight), multiple=step % 2 == 0, now_ms=now_ms)
         if step % 31 == 0:
-            one.disconnected(now_ms)
+            one.disconnected(now_ms, "connection lost")
     assert one.is_done

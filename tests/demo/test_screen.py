@@ -32,8 +32,8 @@ def test_the_live_view_shows_all_figures() -> None:
         "retries     3: 2 nacked, 1 returned",
         "connection  open, connected 2 times",
         "x the broker is killed",
-        "> the broker nacks 6 messages: 2 of 6",
-        ". the broker loses 3 confirms, at message 30",
+        "> the broker nacks 6 publishes: 2 of 6",
+        ". the broker loses 3 confirms, before message 30",
     ]
 
 
@@ -46,7 +46,7 @@ def test_the_live_view_fits_any_terminal(width: int, height: int) -> None:
 
 
 def test_a_low_terminal_shows_the_current_event() -> None:
-    assert screen.live(TOLD, 100, 7)[-1] == "> the broker nacks 6 messages: 2 of 6"
+    assert screen.live(TOLD, 100, 7)[-1] == "> the broker nacks 6 publishes: 2 of 6"
 
 
 def test_a_narrow_terminal_shows_numbers_without_bars() -> None:
@@ -61,8 +61,8 @@ def test_each_event_is_a_line_once() -> None:
     first = list(screen.new_lines(TOLD, None))
     assert first == [
         "async publishes on.",
-        "  message 10: the broker is killed.",
-        "  message 20: the broker nacks 6 messages.",
+        "  before message 10: the broker is killed.",
+        "  before message 20: the broker nacks 6 publishes.",
         "  connected again, with 50 of 100 confirmed.",
     ]
     assert list(screen.new_lines(TOLD, TOLD)) == []
@@ -75,7 +75,7 @@ def test_the_verdict_gives_the_reasons_of_losses() -> None:
         "naive: 10 messages, published 10 times, 7 confirmed; median 1.0 ms, p99 -.",
         "  In the queue: 8 of them, and 0 duplicates.",
         "  Lost: 2 (2 nacked).",
-        "  It had promised nothing; what was confirmed is there.",
+        "  It had promised nothing about losses; what was confirmed is there.",
     ]
 
 

@@ -11,6 +11,7 @@ import pika
 import pytest
 from pika.adapters import select_connection
 
+from amqp_broker.demo import strategy_run
 from amqp_broker.demo.fault_plan import FaultEvent, fault_plan
 from amqp_broker.demo.proof import Proof
 from amqp_broker.demo.strategies import STRATEGIES
@@ -71,6 +72,7 @@ def test_sync_survives_each_fault(broker: EmbeddedBroker) -> None:
     assert (retries["nacked"], retries["returned"]) == (3, 2)
     assert retries["no answer in time"] >= 1
     assert retries["connection lost"] >= 2
+    assert retries["channel closed"] == 1
     assert run.publisher.window == 1
 
 
@@ -104,13 +106,31 @@ def test_naive_loses_messages_in_flight_when_the_broker_is_killed(broker: Embedd
     proof = a_run(broker, "naive", [RESTART], 400, rate=2000).run()
     assert proof.is_held
     assert proof.distinct + sum(proof.lost.values()) == 400
-    assert set(proof.lost) <= {"on its way when the connection broke"}
+    assert set(proof.lost) <= {"unanswered when the channel or the connection ended"}
 
 
 def test_a_lost_confirm_makes_a_duplicate_with_the_same_message_id(broker: EmbeddedBroker) -> None:
     proof = a_run(broker, "async", [event(10, "confirm_drop", 4)]).run()
     assert_all_are_there_by_message_id(proof)
     assert proof.duplicates >= 4
+
+
+def test_a_late_confirm_arrives_before_the_end(broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(strategy_run, "SETTLE_MS", PATIENCE_MS)
+    run = a_run(broker, "async", [event(190, "confirm_delay", 4, delay_ms=600)])
+    run.publisher.patience_ms = 300
+    proof = run.run()
+    assert_all_are_there_by_message_id(proof)
+    assert proof.duplicates >= 4
+    assert run.publisher.ledger.outcomes["waiting"] == 0
+
+
+def test_an_event_is_shown_before_the_message_where_it_began(broker: EmbeddedBroker) -> None:
+    run = a_run(broker, "naive", [event(10, "confirm_nack", 5), event(11, "return", 1)])
+    run.run()
+    first, second = run.figures()["plan"]
+    assert first["at"] == 10
+    assert second["at"] >= 15
 
 
 def test_a_blocked_publisher_publishes_nothing_twice(broker: EmbeddedBroker) -> None:

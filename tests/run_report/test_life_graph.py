@@ -94,6 +94,21 @@ def test_a_fault_is_written_where_it_hit(lab: Lab, peer: Peer) -> None:
     assert ("q", "fault duplicate", "fault") in boxes(drawn(lab))
 
 
+def test_a_message_that_a_fault_kept_from_its_queue_has_an_arrow_there(lab: Lab, peer: Peer) -> None:
+    peer.call(commands.Confirm.Select())
+    lab.broker.faults.add(Rule("confirm_nack", times=1))
+    peer.publish("q", b"x")
+    assert arrows(drawn(lab))[-1] == (DEFAULT, "q", "fault confirm_nack")
+    assert drawn(lab).edges[-1].tone == "lost"
+
+
+def test_a_publish_that_a_fault_cut_off_was_not_taken(lab: Lab, peer: Peer) -> None:
+    lab.broker.faults.add(Rule("cut", on="publish", times=1))
+    peer.publish("q", b"x")
+    assert arrows(drawn(lab)) == [("publisher", DEFAULT, "not taken")]
+    assert boxes(drawn(lab))[0] == ("publisher", "fault cut", "fault")
+
+
 def test_a_message_of_a_transaction_that_was_rolled_back_is_not_committed(lab: Lab) -> None:
     peer = lab.connect()
     peer.send(commands.Queue.Declare(queue="q"), commands.Tx.Select())

@@ -74,11 +74,12 @@ def test_events_of_a_broker_have_all_that_the_words_need() -> None:
     peer.send(commands.Basic.Get(queue="dead"), commands.Basic.Ack(3), commands.Queue.Purge(queue="dead"))
     words = [sentence(event) for life in report_of(lab)["lives"] for event in life["events"]]
     address = peer.session.name.partition(" -> ")[0]
+    published = f"published to the default exchange with the key 'q' by {address}, channel 1"
     assert words == [
-        f"published to the default exchange with the key 'q' by {address}, channel 1, which led to no queue",
+        f"{published}; fault confirm_nack kept it from 'q'",
         "fault 1: confirm_nack",
         "refused: its publisher got a nack",
-        f"published to the default exchange with the key 'q' by {address}, channel 1, which led to 'q'",
+        f"{published}, which led to 'q'",
         "confirmed",
         f"delivered from 'q' to {address}, channel 1",
         f"rejected by {address}, channel 1: back to the queue",
@@ -90,9 +91,22 @@ def test_events_of_a_broker_have_all_that_the_words_need() -> None:
         f"published to the default exchange with the key 'x' by {address}, channel 1, which led to no queue",
         "returned to its publisher: 312 NO_ROUTE",
         "confirmed",
-        f"published to the default exchange with the key 'q' by {address}, channel 1, which led to 'q'",
+        f"{published}, which led to 'q'",
         "confirmed",
         "expired in 'q'",
         "dead-lettered from 'q' (expired) as message 6 to the default exchange, which led to 'dead'",
         "dropped by 'dead': purged",
+    ]
+
+
+def test_a_fault_that_came_before_the_broker_took_a_publish_names_it() -> None:
+    lab = logging_lab()
+    peer = lab.connect()
+    lab.broker.faults.add(Rule("reset", on="publish", times=1))
+    peer.publish("q", b"x")
+    [life] = report_of(lab)["lives"]
+    address = peer.session.name.partition(" -> ")[0]
+    assert [sentence(event) for event in life["events"]] == [
+        f"fault 1: reset, before the broker took the publish to the default exchange with the key 'q' by {address}, "
+        "channel 1"
     ]

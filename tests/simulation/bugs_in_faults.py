@@ -27,10 +27,13 @@ from tests.simulation.planting import plant, replace
 
 @plant
 def what_is_nacked_is_taken_all_the_same(patch: pytest.MonkeyPatch) -> None:
-    def discards(rules: Sequence[Rule]) -> bool:
-        return any(rule.action == "return" and not rule.is_routed for rule in rules)
+    def make(discard: Callable[..., Any]) -> Any:
+        def wrong(rules: Sequence[Rule], queues: Callable[[], Any]) -> Any:
+            return discard([rule for rule in rules if rule.action != "confirm_nack"], queues)
 
-    patch.setattr(publish_faults, "discards", discards)
+        return wrong
+
+    replace(patch, publish_faults, "discard", make)
 
 
 @plant

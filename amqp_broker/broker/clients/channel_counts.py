@@ -32,6 +32,7 @@ class ChannelCounts:
         "history",
         "published",
         "publishes",
+        "unroutable_keys",
     )
 
     def __init__(self, vhost: VHost) -> None:
@@ -41,6 +42,8 @@ class ChannelCounts:
         self.delivered = DeliveryCounts()
         self.publishes: dict[Exchange, PublishCounts] = {}
         self.deliveries: dict[Queue, DeliveryCounts] = {}
+        # The last routing key that led to no queue, published without mandatory, by exchange.
+        self.unroutable_keys: dict[Exchange, str] = {}
         self.history: History | None = None
         # When activity was last noticed (ms since the epoch).
         self.active_at_ms = vhost.broker.now
@@ -78,6 +81,7 @@ class ChannelCounts:
         if len(self.publishes) + len(self.deliveries) < self._used_max:
             return
         self.publishes, self.deliveries = dict(self.by_exchange()), dict(self.by_queue())
+        self.unroutable_keys = {one: key for one, key in self.unroutable_keys.items() if one in self.publishes}
         self._used_max = USED_MAX + 2 * (len(self.publishes) + len(self.deliveries))
 
     def message_stats(self) -> dict[str, int]:

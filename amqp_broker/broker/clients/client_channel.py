@@ -146,14 +146,25 @@ class ClientChannel:
                 self.vhost.counts.pending_routes.append(last)
             last.count += count
             self._count_own(self.publish_counts, count, len(last.queues), last.mandatory)
+            if not last.queues and not last.mandatory:
+                self.counts.unroutable_keys[last.exchange] = last.address.routing_key
         self.route = route
         if route is not None and route.exchange is not self.exchange:
             self._take_exchange(route.exchange)
 
-    def count_published(self, exchange: Exchange, queues: tuple[Queue, ...], mandatory: bool) -> None:
+    def count_published(self, exchange: Exchange, routing_key: str, queues: tuple[Queue, ...], mandatory: bool) -> None:
         """Count a message that took no cached route."""
         self._count_own(self.counts.of_exchange(exchange), 1, len(queues), mandatory)
+        if not queues and not mandatory:
+            self.counts.unroutable_keys[exchange] = routing_key
         self.vhost.counts.add(exchange, queues, 1, mandatory)
+
+    def count_refused(self, exchange: Exchange) -> None:
+        """Count a message that a fault has refused: it was published, and is not unroutable."""
+        for counts in self.counts.of_exchange(exchange):
+            counts.publish += 1
+        if self.is_confirming:
+            self.vhost.broker.counters.received_confirm += 1
 
     def _count_own(self, counts: tuple[PublishCounts, ...], messages: int, queues: int, mandatory: bool) -> None:
         counts[0].count(messages, queues, mandatory)

@@ -28,6 +28,7 @@ from amqp_broker.broker.lab.habits import (
     Habit,
     family,
     is_left,
+    is_reply,
     is_short,
     is_unused,
     removed_from,
@@ -347,7 +348,9 @@ class Advisor:
         for exchange, published in counts.publishes.items():
             excused = 0 if seen is None else seen.excused.get(exchange, 0)
             if published.drop_unroutable > excused and exchange.unroutable_key is not None:
-                self._report_unroutable(channel, exchange, exchange.unroutable_key, published.drop_unroutable - excused)
+                own = counts.unroutable_keys.get(exchange)
+                key = exchange.unroutable_key if own is None or is_reply(exchange.name, own) else own
+                self._report_unroutable(channel, exchange, key, published.drop_unroutable - excused)
         for queue, got in counts.deliveries.items():
             if got.get_empty >= EMPTY_POLLS_MIN or got.get + got.get_no_ack >= POLLS_MIN:
                 self._report_once("polling", channel, queue.name, queue=family(queue.name))

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 SEED_BYTES: Final = 4
 METHODS_MAX: Final = 200
-EMPTY: Final[Mapping[str, str]] = {}
+EMPTY: Final[Mapping[str, Any]] = {}
 
 
 class FaultInjector:
@@ -273,7 +273,7 @@ class FaultInjector:
         connection: Connection,
         message: Message | None,
         queue: str | None = None,
-        more: Mapping[str, str] = EMPTY,
+        more: Mapping[str, Any] = EMPTY,
     ) -> None:
         """Tell the trace what has hit a message, or (None) the connection itself.
 

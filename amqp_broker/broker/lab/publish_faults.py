@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from amqp_broker.amqp import frames as wire
 from amqp_broker.broker.lab.fault_rules import CONFIRM, ENDS, PUBLISH
@@ -16,6 +16,18 @@ if TYPE_CHECKING:
     from amqp_broker.broker.queues.queue import Queue
     from amqp_broker.broker.routing.route import Route
     from amqp_broker.session.channel.channel import Channel
+
+
+class Discard(NamedTuple):
+    """A fault that keeps a message from all queues: its action, and these queues."""
+
+    action: str
+    queues: tuple[Queue, ...]
+
+    @property
+    def is_nack(self) -> bool:
+        """True if the message is refused with a nack, and not returned as unroutable."""
+        return self.action == "confirm_nack"
 
 
 def before_publish(
@@ -36,8 +48,8 @@ def before_publish(
     # A rule that begins when one of them is spent hits the next message at the earliest.
     active = injector.on_publish
     for rule in hits([rule for rule in active if rule.on == PUBLISH and rule.action in ENDS], one=True):
-        # The message is not published, so the trace hears of the rule here.
-        injector.report([rule], session, message)
+        # No publish is reported: this event has the message.
+        injector.report([rule], session, message, more={"is_taken": False, "channel": channel.number})
         session.faults.raise_for(rule)
     is_blocked = session.faults.blocking_reason is not None
     rules = hits([rule for rule in active if rule.action == "block" and not is_blocked], one=True)
@@ -107,9 +119,15 @@ def report(channel: Channel, rules: Sequence[Rule], message: Message) -> None:
             trace.returned(channel.session, channel.number, message, rule.code, rule.text)
 
 
-def discards(rules: Sequence[Rule]) -> bool:
-    """Return whether the rules keep a message from all queues: it is nacked, or returned as unroutable."""
-    return any(rule.action == "confirm_nack" or (rule.action == "return" and not rule.is_routed) for rule in rules)
+def discard(rules: Iterable[Rule], queues: Callable[[], Iterable[Queue]]) -> Discard | None:
+    """Return the fault that keeps a message from all queues, if one of the rules is such a fault.
+
+    `queues` returns these queues.
+    """
+    for rule in rules:
+        if rule.action == "confirm_nack" or (rule.action == "return" and not rule.is_routed):
+            return Discard(rule.action, tuple(queues()))
+    return None
 
 
 def after_publish(channel: Channel, rules: Sequence[Rule]) -> None:

@@ -1,8 +1,9 @@
 """The event log of a vhost: the newest events of its messages, for tests to show, wait for and check.
 
 The log is an observer of its vhost (`Tracing.observe`): a vhost without one pays nothing. Events have the names of the
-trace (broker/observe/trace.py). The first of a message's life (publish, tx_publish or dead_letter) holds the message;
-the others have its number. A fault of a connection has no message. When the log is full, the oldest events are dropped
+trace (broker/observe/trace.py). The first of a message's life (publish, tx_publish, dead_letter, or a fault that came
+before the broker took the message) holds the message; the others have its number. A fault of a connection has no
+message. When the log is full, the oldest events are dropped
 and counted.
 
 The log is the history of each message: every change of its place is one event. `message_fate.py` reads the place from
@@ -52,7 +53,8 @@ class Event:
     `sequence` counts the events of all vhosts from 1. `number` is the message number, or 0 for messages older than the
     log. `queue` is the queue of the event (None at an exchange), and `queues` are those that the message was routed to.
     `more` has the facts that only some events have: connection, channel, user, redelivered, no_ack, requeue, ack,
-    delivery_tag, reply_code, reply_text, reason, from_message_number; of a fault action, rule_id, on and parameters.
+    delivery_tag, reply_code, reply_text, reason, from_message_number, discarded_by, kept_from; of a fault action,
+    rule_id, on, parameters and is_taken.
     """
 
     __slots__ = (
@@ -76,6 +78,16 @@ class Event:
         self.queues = [queue for queue in facts.get("routed_queues", ()) if queue in vhost.queues]
         self.more = {fact: value for fact, value in facts.items() if fact not in _ATTRIBUTES}
         self.message = message
+
+    @property
+    def is_cut_off(self) -> bool:
+        """True for a fault that came before the broker took the message."""
+        return self.more.get("is_taken") is False
+
+    @property
+    def may_be_first(self) -> bool:
+        """True if a life can begin with the event, which has the message then."""
+        return self.kind in _BIRTHS or self.is_cut_off
 
     @property
     def bytes(self) -> int:
@@ -108,7 +120,7 @@ class EventLog:
         event = Event(next(self._sequence), kind, name, self.vhost, facts, message)
         if event.number in self._births:
             event.message = None
-        elif kind in _BIRTHS and event.number:
+        elif event.number and event.may_be_first:
             self._births[event.number] = event
         self.events.append(event)
         self.held_bytes += event.bytes
@@ -143,7 +155,7 @@ class EventLog:
 
     def is_first(self, event: Event) -> bool:
         """Return whether a life begins with this event. It does, too, if the message is older than the log."""
-        return event.kind in _BIRTHS and self._births.get(event.number, event) is event
+        return event.may_be_first and self._births.get(event.number, event) is event
 
     # Queries
 

@@ -221,6 +221,8 @@ def described(event: Event, vhost: VHost) -> str:
 
 
 def _no_queue(event: Event, vhost: VHost) -> str:
+    if event.more.get("kept_from"):
+        return f"no queue; fault {event.more['discarded_by']} kept it from {', '.join(event.more['kept_from'])}"
     # Present bindings say nothing about those of the publish.
     is_as_then = event.topology_version == vhost.topology_version
     found = is_as_then and hint(vhost, event.exchange, event.routing_keys[0] if event.routing_keys else "")

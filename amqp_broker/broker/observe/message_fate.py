@@ -41,6 +41,24 @@ ROLLBACKS: Final = {
     why.CHANNEL_CLOSED: "The channel was closed before the commit.",
     why.CONNECTION_CLOSED: "The connection ended before the commit.",
 }
+# Faults, in words; an action that is not here ends something, at its moment.
+FAULTS: Final = {
+    "confirm_nack": "The fault confirm_nack made the broker refuse it.",
+    "return": "The fault return made the broker return it.",
+    "confirm_drop": "The fault confirm_drop lost its confirm: the publisher never got one.",
+    "confirm_delay": "The fault confirm_delay sent its confirm {delay_ms} ms late.",
+    "block": "The fault block blocked its connection.",
+    "duplicate": "The fault duplicate delivered it twice.",
+    "delay_delivery": "The fault delay_delivery delivered it {delay_ms} ms late.",
+    "hold_delivery": "The fault hold_delivery held its delivery until that was released.",
+    "drop_ack": "The fault drop_ack lost its ack: for the broker, it is still unacked.",
+    "drop_dead_letter": "The fault drop_dead_letter lost its dead letter.",
+}
+MOMENTS: Final = {
+    "publish": "before the broker took it",
+    "confirm": "in place of its confirm",
+    "deliver": "with its delivery",
+}
 _HERE: Final = {
     READY: "It is here, ready.",
     UNACKED: "It is here, unacked.",
@@ -245,8 +263,15 @@ def _letters(events: Sequence[Event], queue: str, number: int) -> list[str]:
 
 
 def _faults(events: Sequence[Event]) -> list[str]:
-    actions = dict.fromkeys(str(event.more["action"]) for event in events if event.kind == "fault")
-    return [f"Faults hit it: {', '.join(actions)}."] if actions else []
+    """Return what faults did to a message; those that are alike once."""
+    return list(dict.fromkeys(_fault(event) for event in events if event.kind == "fault"))
+
+
+def _fault(event: Event) -> str:
+    action, on = str(event.more["action"]), str(event.more["on"])
+    if action in FAULTS:
+        return FAULTS[action].format(**event.more["parameters"])
+    return f"The fault {action} came {MOMENTS.get(on, f'on {on}')}."
 
 
 def _ways(events: Sequence[Event]) -> tuple[list[str], bool]:
@@ -266,7 +291,9 @@ def _ways(events: Sequence[Event]) -> tuple[list[str], bool]:
             uncommitted.discard(number)
             begin = "The transaction was committed" if is_committed else f"It was published to {_exchange(event)}"
             key = "" if is_committed else f" with routing key {_keys(event)}"
-            found.append(f"{begin}{key}, which led to {named(event.queues)}.")
+            found.append(f"{begin}{key}, {_led(event)}.")
+        elif event.is_cut_off:
+            found.append(f"It was published to {_exchange(event)} with routing key {_keys(event)}.")
         elif kind == "rollback":
             uncommitted.discard(number)
             found.append(ROLLBACKS[event.more["reason"]])
@@ -292,8 +319,15 @@ def _ways(events: Sequence[Event]) -> tuple[list[str], bool]:
     return found, bool(waiting or uncommitted)
 
 
+def _led(publish: Event) -> str:
+    """Return where the routing key of a publish led, and the fault that kept the message from there."""
+    if not publish.more.get("kept_from"):
+        return f"which led to {named(publish.queues)}"
+    return f"and the fault {publish.more['discarded_by']} kept it from {named(publish.more['kept_from'])}"
+
+
 def _bound(events: Sequence[Event], keys: list[str]) -> list[str]:
-    if not events or events[0].kind not in ("publish", "tx_publish"):
+    if not events or not (events[0].kind in ("publish", "tx_publish") or events[0].is_cut_off):
         return []
     if not keys:
         return [f"This queue is not bound to {_exchange(events[0])}."]

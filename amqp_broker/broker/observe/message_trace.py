@@ -14,6 +14,7 @@ from amqp_broker.broker.queues.queue_trace import QueueTrace
 if TYPE_CHECKING:
     from amqp_broker.amqp import fields
     from amqp_broker.broker.clients.peer import Peer
+    from amqp_broker.broker.lab.publish_faults import Discard
     from amqp_broker.broker.queues.queue import Queue
 
 TRACE_EXCHANGE: Final = "amq.rabbitmq.trace"
@@ -29,9 +30,15 @@ class MessageTrace(QueueTrace):
 
     @abstractmethod
     def published(
-        self, connection: Peer, channel: int, message: Message, queues: Iterable[Queue], mandatory: bool = False
+        self,
+        connection: Peer,
+        channel: int,
+        message: Message,
+        queues: Iterable[Queue],
+        mandatory: bool = False,
+        discard: Discard | None = None,
     ) -> None:
-        """Report a message that is about to go to its queues."""
+        """Report a message that is about to go to its queues, unless a fault (`discard`) keeps it from them."""
 
     def published_in_transaction(
         self, connection: Peer, channel: int, message: Message, queues: Iterable[Queue], mandatory: bool
@@ -39,10 +46,16 @@ class MessageTrace(QueueTrace):
         """Report a message that goes to its queues when the transaction of its channel is committed."""
 
     def committed(
-        self, connection: Peer, channel: int, message: Message, queues: Iterable[Queue], mandatory: bool
+        self,
+        connection: Peer,
+        channel: int,
+        message: Message,
+        queues: Iterable[Queue],
+        mandatory: bool,
+        discard: Discard | None,
     ) -> None:
         """Report a message of a transaction that is about to go to its queues."""
-        self.published(connection, channel, message, queues, mandatory)
+        self.published(connection, channel, message, queues, mandatory, discard)
 
     def rolled_back(self, connection: Peer, channel: int, message: Message, reason: str) -> None:
         """Report a message of a transaction that goes nowhere."""

@@ -29,6 +29,7 @@ from amqp_broker.broker.queues.queue_trace import Run
 if TYPE_CHECKING:
     from amqp_broker.broker.clients.client_channel import ClientChannel
     from amqp_broker.broker.clients.peer import Peer
+    from amqp_broker.broker.lab.publish_faults import Discard
     from amqp_broker.broker.queues.consumer import Consumer
     from amqp_broker.broker.queues.queue import Queue
     from amqp_broker.broker.routing.route import Route
@@ -207,7 +208,13 @@ class Recorder(MessageTrace):
         return special
 
     def published(
-        self, connection: Peer, channel: int, message: Message, queues: Iterable[Queue], mandatory: bool = False
+        self,
+        connection: Peer,
+        channel: int,
+        message: Message,
+        queues: Iterable[Queue],
+        mandatory: bool = False,
+        discard: Discard | None = None,
     ) -> None:
         if not isinstance(message, NumberedMessage):
             return

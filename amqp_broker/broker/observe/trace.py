@@ -7,8 +7,8 @@ Observers hear of all events (record.py lists them), at the same moment and with
 those of the firehose. All have `message_number` and `time_us` (since the epoch); `publish` also has `mandatory`, and
 `deliver` has `no_ack` and `consumer_tag` ("" for basic.get). With `is_stream` the message stays in its queue, whatever
 the consumer does. `delayed_in` names the delayed exchanges that keep a message, if there are any. `routed_queues` of a
-publish are the queues that receive it; the firehose does not know these of the default exchange. The others have no
-body:
+publish are the queues that receive it; the firehose does not know these of the default exchange. A publish that a fault
+kept from all queues has the action as `discarded_by`, and these queues as `kept_from`. The others have no body:
 
     tx_publish     a message was published in a transaction; its publish follows at the commit
     rollback       a message of a transaction goes nowhere; `reason` is rollback, commit_failed, channel_closed or
@@ -27,7 +27,8 @@ body:
                    `death_count`
 
 Observers also receive what fault rules did: `fault` of a queue, of an exchange, or (without a message) of a connection,
-with `action`, `rule_id`, `on` and `parameters`.
+with `action`, `rule_id`, `on` and `parameters`. If the fault came before the broker took the message, `is_taken` is
+false, and there is no publish.
 Source: RabbitMQ, "Firehose Tracer"; rabbit_trace.erl; tried with 3.10.8.
 """
 
@@ -55,6 +56,7 @@ from amqp_broker.broker.queues.reply import REPLY_PREFIX
 
 if TYPE_CHECKING:
     from amqp_broker.broker.clients.peer import Peer
+    from amqp_broker.broker.lab.publish_faults import Discard
     from amqp_broker.broker.queues.consumer import Consumer
     from amqp_broker.broker.queues.queue import Queue
     from amqp_broker.broker.queues.stream import StreamQueue
@@ -64,7 +66,7 @@ SHORTSTR_BYTES_MAX: Final = 255
 # The events of RabbitMQ's firehose.
 FIREHOSE_EVENTS: Final = frozenset({"publish", "deliver"})
 # Headers that only observers get.
-OBSERVED: Final = ("no_ack", "consumer_tag", "is_stream", "mandatory", "delayed_in")
+OBSERVED: Final = ("no_ack", "consumer_tag", "is_stream", "mandatory", "delayed_in", "discarded_by", "kept_from")
 
 # Called with the event ("ack"), the name of its queue or exchange, its headers, the message (None for a fault of a
 # connection), and the body if the event has one. An observer must not change the broker.
@@ -111,17 +113,23 @@ class Trace(MessageTrace):
         return special
 
     def published(
-        self, connection: Peer, channel: int, message: Message, queues: Iterable[Queue], mandatory: bool = False
+        self,
+        connection: Peer,
+        channel: int,
+        message: Message,
+        queues: Iterable[Queue],
+        mandatory: bool = False,
+        discard: Discard | None = None,
     ) -> None:
         if self.recorder is not None:
             self.recorder.published(connection, channel, message, queues, mandatory)
-        headers = self._publish_headers(connection, channel, message, queues, mandatory)
+        headers = self._publish_headers(connection, channel, message, queues, mandatory, discard)
         self._report("publish", message.exchange, headers, message, message.body)
 
     def published_in_transaction(
         self, connection: Peer, channel: int, message: Message, queues: Iterable[Queue], mandatory: bool
     ) -> None:
-        headers = self._publish_headers(connection, channel, message, queues, mandatory)
+        headers = self._publish_headers(connection, channel, message, queues, mandatory, None)
         routed_queues = headers.pop("routed_queues")
         self._observe("tx_publish", message.exchange, headers, message, message.body)
         if self.is_published:
@@ -129,12 +137,18 @@ class Trace(MessageTrace):
             self._copy_publish(message, headers | {"routed_queues": routed_queues}, message.body)
 
     def committed(
-        self, connection: Peer, channel: int, message: Message, queues: Iterable[Queue], mandatory: bool
+        self,
+        connection: Peer,
+        channel: int,
+        message: Message,
+        queues: Iterable[Queue],
+        mandatory: bool,
+        discard: Discard | None,
     ) -> None:
         if self.recorder is not None:
             self.recorder.published(connection, channel, message, queues, mandatory)
         if self.is_full:
-            headers = self._publish_headers(connection, channel, message, queues, mandatory)
+            headers = self._publish_headers(connection, channel, message, queues, mandatory, discard)
             self._observe("publish", message.exchange, headers, message, message.body)
 
     def rolled_back(self, connection: Peer, channel: int, message: Message, reason: str) -> None:
@@ -143,7 +157,13 @@ class Trace(MessageTrace):
             self._observe("rollback", message.exchange, headers, message)
 
     def _publish_headers(
-        self, connection: Peer, channel: int, message: Message, queues: Iterable[Queue], mandatory: bool
+        self,
+        connection: Peer,
+        channel: int,
+        message: Message,
+        queues: Iterable[Queue],
+        mandatory: bool,
+        discard: Discard | None,
     ) -> fields.Table:
         properties = message.properties()
         keys = routing_keys(message, properties)
@@ -152,6 +172,9 @@ class Trace(MessageTrace):
         headers["routed_queues"] = sorted(queue.name for queue in queues)
         if self.is_full:
             headers["mandatory"] = mandatory
+            if discard is not None:
+                headers["discarded_by"] = discard.action
+                headers["kept_from"] = sorted(queue.name for queue in discard.queues)
             self._add_delays(headers, message)
         return headers
 

@@ -134,6 +134,8 @@ class Lives:
     def _without_queue(self, life: list[Event]) -> End:
         """Return the end of a message that no queue got."""
         kinds = {event.kind for event in life}
+        if life[0].is_cut_off:
+            return End(None, "lost", f"not taken: fault {life[0].more['action']}", [])
         if "rollback" in kinds:
             return End(None, "lost", "not committed", [])
         if "publish" not in kinds and "tx_publish" in kinds:

@@ -40,6 +40,7 @@ from amqp_broker.broker.scheduling.portions import KEYS_AT_ONCE
 from amqp_broker.session.methods.topology_methods import user_of
 
 if TYPE_CHECKING:
+    from amqp_broker.broker.lab.publish_faults import Discard
     from amqp_broker.broker.queues.refused_publishers import Publisher
     from amqp_broker.broker.scheduling.portions import Steps
     from amqp_broker.session.channel.channel import Channel
@@ -141,9 +142,11 @@ def _push_checked(
     rules = NO_RULES
     if not route.is_plain and channel.session.broker.faults.on_publish:
         rules = publish_faults.before_publish(channel, route, keys, headers, message)
-    is_lost = bool(rules) and publish_faults.discards(rules)
-    if is_lost or not is_to_route:
-        queues = () if is_lost else route.queues
+    discard: Discard | None = None
+    if rules:
+        discard = publish_faults.discard(rules, lambda: channel.vhost.route(route.exchange, keys, headers, None)[0])
+    if discard is not None or not is_to_route:
+        queues = () if discard is not None else route.queues
     elif len(keys) > KEYS_AT_ONCE:
         steps = _routing(channel, route, message, keys, headers, rules)
         channel.session.work(steps, wire.PUBLISH, channel.number)
@@ -152,7 +155,7 @@ def _push_checked(
         queues = tuple(channel.vhost.route(route.exchange, keys, headers, message)[0])
         if not queues and isinstance(route.exchange, DelayedExchange) and not route.mandatory:
             _note_undelayed(channel, route.exchange, keys, headers)
-    if _push_routed(channel, route, message, queues, rules, is_lost):
+    if _push_routed(channel, route, message, queues, rules, discard):
         channel.session.work(channel.session.broker.dead_lettering.until_routed(channel.vhost))
 
 
@@ -169,32 +172,42 @@ def _routing(
     queues = tuple((yield from channel.vhost.routing(route.exchange, keys, headers, message)))
     # The connection may have ended meanwhile.
     if channel.session.channels.get(channel.number) is channel and _push_routed(
-        channel, route, message, queues, rules, False
+        channel, route, message, queues, rules, None
     ):
         yield from channel.session.broker.dead_lettering.until_routed(channel.vhost)
 
 
 def _push_routed(
-    channel: Channel, route: Route, message: Message, queues: tuple[Queue, ...], rules: list[Rule], is_lost: bool
+    channel: Channel,
+    route: Route,
+    message: Message,
+    queues: tuple[Queue, ...],
+    rules: list[Rule],
+    discard: Discard | None,
 ) -> bool:
     """Push a message to its queues; return whether queues refused it, and it is still on its way (`until_routed`)."""
     trace = channel.vhost.trace
     if trace is not None:
-        report = trace.published if channel.transaction is None else trace.published_in_transaction
-        report(channel.session, channel.number, message, queues, route.mandatory)
+        if channel.transaction is None:
+            trace.published(channel.session, channel.number, message, queues, route.mandatory, discard)
+        else:
+            trace.published_in_transaction(channel.session, channel.number, message, queues, route.mandatory)
         if rules:
             publish_faults.report(channel, rules, message)
     if channel.transaction is not None:
-        channel.transaction.publishes.append((message, route.exchange, queues, route.mandatory and not is_lost))
+        channel.transaction.publishes.append((message, route.exchange, queues, route.mandatory))
         return False
     if route is not channel.route:
         channel.take_route(route)
     dead_lettering = channel.session.broker.dead_lettering
     interruptions = dead_lettering.interruptions
-    is_taken = push(channel, message, queues, route.mandatory and not is_lost, channel.publisher)
-    if queues is not route.queues:
+    is_taken = push(channel, message, queues, route.mandatory and discard is None, channel.publisher)
+    if discard is not None or queues is not route.queues:
         channel.run_start += 1
-        channel.count_published(route.exchange, queues, route.mandatory)
+        if discard is not None and discard.is_nack:
+            channel.count_refused(route.exchange)
+        else:
+            channel.count_published(route.exchange, message.routing_key, queues, route.mandatory)
     channel.count_publish()
     confirms = channel.confirms
     if confirms is not None:

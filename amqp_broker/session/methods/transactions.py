@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from amqp_broker.broker.clients.client_channel import Delivery
     from amqp_broker.broker.exchanges.exchange import Exchange
     from amqp_broker.broker.lab.fault_rules import Rule
+    from amqp_broker.broker.lab.publish_faults import Discard
     from amqp_broker.broker.queues.queue import Queue
     from amqp_broker.session.channel.channel import Channel
     from amqp_broker.session.channel.unacked import Duplicate, Taken
@@ -190,13 +191,15 @@ def _publishing(channel: Channel, transaction: Transaction) -> Steps[bool]:
         rules = (
             publish_faults.before_commit(channel, message, targets) if mandatory and broker.faults.on_publish else []
         )
-        if publish_faults.discards(rules):
+        discard = _discarded(rules, targets) if rules else None
+        if discard is not None:
             targets, is_returned = (), False
         # The exchange may have been declared anew; RabbitMQ counts by name.
         exchange = channel.vhost.exchanges.get(exchange.name, exchange)
-        channel.count_published(exchange, targets, is_returned or bool(rules and not targets))
+        is_counted_returned = is_returned or bool(rules and not targets)
+        channel.count_published(exchange, message.routing_key, targets, is_counted_returned)
         if trace is not None:
-            trace.committed(channel.session, channel.number, message, targets, mandatory)
+            trace.committed(channel.session, channel.number, message, targets, mandatory, discard)
             for refused in refusing.intersection(targets):
                 trace.given_up(refused, message, MAXLEN, is_refused=True)
         if rules:
@@ -211,6 +214,10 @@ def _publishing(channel: Channel, transaction: Transaction) -> Steps[bool]:
         if broker.work >= WORK_MAX:
             yield
     return is_complete
+
+
+def _discarded(rules: list[Rule], targets: tuple[Queue, ...]) -> Discard | None:
+    return publish_faults.discard(rules, lambda: targets)
 
 
 def _found(channel: Channel, message: Message, queues: tuple[Queue, ...]) -> tuple[Queue, ...]:

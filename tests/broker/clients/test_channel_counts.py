@@ -39,9 +39,11 @@ def test_a_channel_that_uses_ever_new_queues_and_exchanges_keeps_only_the_sums_o
             delivery_counts.get += 1
         for publish_counts in counts.of_exchange(exchange):
             publish_counts.count(1, queues=1, mandatory=False)
+        counts.unroutable_keys[exchange] = "k"
         vhost.remove_queue(queue)
         vhost.delete_exchange(exchange.name, if_unused=False)
     assert len(counts.deliveries) + len(counts.publishes) <= USED_MAX + 1
+    assert len(counts.unroutable_keys) <= USED_MAX + 1
     stats = counts.message_stats()
     assert (stats["get"], stats["publish"]) == (5 * USED_MAX, 5 * USED_MAX)
 

@@ -6,6 +6,7 @@ import pytest
 from pamqp import commands
 from pamqp.common import FieldTable
 
+from amqp_broker.broker.lab.fault_rules import Rule
 from tests.broker.advising import advice_in, declare, habits_in, only
 from tests.peer import Lab, Peer
 
@@ -31,6 +32,44 @@ def test_another_client_is_reported_although_the_route_is_cached(lab: Lab) -> No
         peer.session.client_properties["connection_name"] = client
         peer.publish("ordrs", b"m", exchange="amq.direct")
     assert {advice.place.client for advice in advice_in(lab)} == {"one", "other"}
+
+
+def test_each_client_is_reported_with_a_key_of_its_own(lab: Lab) -> None:
+    for client, keys in {"one": ["a"], "other": ["a", "b"]}.items():
+        peer = lab.connect()
+        peer.session.client_properties["connection_name"] = client
+        for key in keys:
+            peer.publish(key, b"m", exchange="amq.direct")
+    assert {advice.place.client: advice.detail for advice in advice_in(lab)} == {
+        "one": "such as with routing key 'a'",
+        "other": "such as with routing key 'b'",
+    }
+
+
+@pytest.mark.parametrize("mandatory", [False, True])
+def test_a_message_that_a_fault_refuses_is_not_unroutable(lab: Lab, *, mandatory: bool) -> None:
+    peer = lab.connect()
+    peer.call(commands.Confirm.Select())
+    declare(peer, "orders")
+    peer.publish("ordrs", b"m")
+    lab.broker.faults.add(Rule("confirm_nack", times=3))
+    for key in ("orders", "orders", "ordrs"):
+        peer.publish(key, b"m", mandatory=mandatory)
+    lab.broker.collect_counts()
+    counts = lab.vhost.default_exchange.publishes
+    assert (counts.publish, counts.drop_unroutable, counts.return_unroutable, counts.routed) == (4, 1, 0, 0)
+    advice = only(lab, "unroutable")
+    assert (advice.messages, advice.detail) == (1, "such as with routing key 'ordrs'")
+
+
+def test_a_message_that_a_fault_returns_counts_as_returned(lab: Lab) -> None:
+    peer = lab.connect()
+    declare(peer, "orders")
+    lab.broker.faults.add(Rule("return", times=1))
+    peer.publish("orders", b"m", mandatory=True)
+    lab.broker.collect_counts()
+    counts = lab.vhost.default_exchange.publishes
+    assert (counts.publish, counts.return_unroutable, counts.routed) == (1, 1, 0)
 
 
 def test_messages_without_subscribers_are_not_reported(lab: Lab) -> None:

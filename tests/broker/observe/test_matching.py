@@ -7,6 +7,7 @@ from pamqp import commands
 from pamqp.common import FieldTable
 
 from amqp_broker.amqp.errors import InvalidParameter
+from amqp_broker.broker.lab.fault_rules import Rule
 from amqp_broker.broker.observe.event_log import EventLog
 from amqp_broker.broker.observe.matching import Criteria, described, failure, near_misses, subset_difference
 from tests.peer import Lab, Peer
@@ -214,6 +215,16 @@ def test_a_hint_is_given_while_the_topology_is_as_it_was(lab: Lab, peer: Peer) -
     assert "routed to no queue; did you mean 'orders'?" in described(log.events[0], lab.vhost)
     peer.declare("order")
     assert described(log.events[0], lab.vhost).endswith("routed to no queue)")
+
+
+def test_a_message_that_a_fault_kept_from_its_queues_is_described_with_them(
+    lab: Lab, log: EventLog, peer: Peer
+) -> None:
+    peer.declare("orders")
+    lab.broker.faults.add(Rule("return", times=1))
+    peer.publish("orders", b"x", mandatory=True)
+    [event] = [event for event in log.events if event.more.get("kept_from")]
+    assert described(event, lab.vhost).endswith("routed to no queue; fault return kept it from orders)")
 
 
 def test_a_delayed_message_is_described_by_its_exchange(lab: Lab, peer: Peer) -> None:

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from pamqp.commands import Basic, Channel, Exchange, Queue, Tx
+from pamqp.commands import Basic, Channel, Confirm, Exchange, Queue, Tx
 from pamqp.common import FieldTable
 
 from amqp_broker.broker.lab.fault_rules import Rule
@@ -12,6 +12,7 @@ from amqp_broker.broker.operations.moving import move_to_queue
 from amqp_broker.broker.queues.stream import StreamQueue
 from amqp_broker.broker.scheduling.portions import finished
 from tests.peer import Lab, Peer
+from tests.present import present
 
 
 @pytest.fixture
@@ -246,8 +247,86 @@ def test_many_names_are_counted() -> None:
     assert named([str(number) for number in range(7)]) == "'0', '1', '2', '3', '4' and 2 more"
 
 
-def test_faults_are_named(lab: Lab, log: EventLog, peer: Peer) -> None:
+def test_a_fault_that_keeps_a_message_from_its_queues_is_the_reason(lab: Lab, log: EventLog, peer: Peer) -> None:
     lab.broker.faults.add(Rule("return", times=1))
     peer.publish("q", b"x", mandatory=True)
-    assert told(log).state == ELSEWHERE
-    assert told(log).sentences[-1] == "Faults hit it: return."
+    assert told(log) == Fate(
+        ELSEWHERE,
+        (
+            "It never came here.",
+            "It was published to the default exchange with routing key 'q', and the fault return kept it from 'q'.",
+            "It was returned to its publisher.",
+            "This queue is bound to the default exchange with 'q'.",
+            "The fault return made the broker return it.",
+        ),
+    )
+
+
+def test_a_nacked_message_without_a_queue_led_to_none(lab: Lab, log: EventLog, peer: Peer) -> None:
+    peer.call(Confirm.Select())
+    lab.broker.faults.add(Rule("confirm_nack", times=1))
+    peer.publish("nowhere", b"x")
+    ways = told(log).sentences[1:3]
+    assert ways[0].endswith("with routing key 'nowhere', which led to no queue.")
+    assert ways[1] == "It was refused with a nack."
+
+
+@pytest.mark.parametrize("action", ["cut", "reset", "black_hole", "close_channel", "close_connection"])
+def test_a_publish_that_a_fault_cuts_off_has_a_history(lab: Lab, log: EventLog, peer: Peer, action: str) -> None:
+    lab.broker.faults.add(Rule(action, on="publish", times=1))
+    peer.publish("q", b"x")
+    [event] = log.timeline(1)
+    assert log.is_first(event)
+    assert present(log.message_of(event)).body == b"x"
+    assert told(log) == Fate(
+        ELSEWHERE,
+        (
+            "It never came here.",
+            "It was published to the default exchange with routing key 'q'.",
+            "This queue is bound to the default exchange with 'q'.",
+            f"The fault {action} came before the broker took it.",
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    ("rule", "sentence"),
+    [
+        (Rule("confirm_drop"), "The fault confirm_drop lost its confirm: the publisher never got one."),
+        (Rule("confirm_delay", delay_ms=70), "The fault confirm_delay sent its confirm 70 ms late."),
+        (Rule("cut", on="confirm"), "The fault cut came in place of its confirm."),
+    ],
+    ids=lambda value: value.action if isinstance(value, Rule) else "",
+)
+def test_a_fault_of_the_confirm_is_said(lab: Lab, log: EventLog, peer: Peer, rule: Rule, sentence: str) -> None:
+    peer.call(Confirm.Select())
+    lab.broker.faults.add(rule)
+    peer.publish("q", b"x")
+    assert told(log).state == READY
+    assert told(log).sentences[-1] == sentence
+
+
+@pytest.mark.parametrize(
+    ("rule", "sentence"),
+    [
+        (Rule("duplicate", times=1), "The fault duplicate delivered it twice."),
+        (Rule("delay_delivery", delay_ms=70), "The fault delay_delivery delivered it 70 ms late."),
+        (Rule("hold_delivery"), "The fault hold_delivery held its delivery until that was released."),
+        (Rule("cancel_consumer", on="deliver", times=1), "The fault cancel_consumer came with its delivery."),
+    ],
+    ids=lambda value: value.action if isinstance(value, Rule) else "",
+)
+def test_a_fault_of_the_delivery_is_said(lab: Lab, log: EventLog, peer: Peer, rule: Rule, sentence: str) -> None:
+    lab.broker.faults.add(rule)
+    peer.consume("q")
+    peer.publish("q", b"x")
+    assert sentence in told(log).sentences
+
+
+def test_a_lost_ack_is_said(lab: Lab, log: EventLog, peer: Peer) -> None:
+    lab.broker.faults.add(Rule("drop_ack", times=1))
+    peer.publish("q", b"x")
+    peer.get("q", no_ack=False)
+    peer.send(Basic.Ack(delivery_tag=1))
+    assert told(log).state == UNACKED
+    assert told(log).sentences[-1] == "The fault drop_ack lost its ack: for the broker, it is still unacked."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import decimal
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -11,6 +12,7 @@ import pika.exceptions
 import pytest
 from pika.adapters.blocking_connection import BlockingChannel
 
+from amqp_broker.amqp.errors import InvalidParameter
 from amqp_broker.management.documents.pytest_text import pytest_text
 from amqp_broker.server.server import Server
 from amqp_broker.testing import EmbeddedBroker
@@ -190,3 +192,50 @@ def test_the_test_has_the_faults_that_struck(
     assert "does not repeat the faults close_channel" in text
     run(pytester, text).assert_outcomes(passed=1)
     run(pytester, text.replace("faults.add('return'", "faults.add('confirm_nack'", 1)).assert_outcomes(failed=1)
+
+
+@pytest.mark.parametrize(
+    ("rule", "mandatory"),
+    [
+        ({"action": "confirm_drop"}, False),
+        ({"action": "confirm_nack"}, False),
+        ({"action": "confirm_nack"}, True),
+        ({"action": "return"}, True),
+        ({"action": "return", "is_routed": True}, True),
+    ],
+    ids=str,
+)
+def test_a_message_that_a_fault_struck_has_a_test_of_its_own(
+    vhost: EmbeddedVHost, channel: BlockingChannel, pytester: pytest.Pytester, rule: dict[str, Any], mandatory: bool
+) -> None:
+    declare_work(channel)
+    confirming = channel.connection.channel()
+    confirming.confirm_delivery()
+    vhost.faults.add(times=1, **rule)
+    # pika's own method would wait for the answer.
+    confirming._impl.basic_publish("jobs", "job.a", b"x", mandatory=mandatory)
+    channel.connection.process_data_events(0)
+    text = text_of(vhost, channel)
+    assert "channel.queue_bind(queue='work', exchange='jobs'" in text
+    run(pytester, text).assert_outcomes(passed=1)
+
+
+@pytest.mark.parametrize("action", ["cut", "close_channel"])
+def test_a_publish_that_the_broker_never_took_has_no_test(
+    vhost: EmbeddedVHost, channel: BlockingChannel, action: str
+) -> None:
+    declare_work(channel)
+    with pika.BlockingConnection(pika.URLParameters(vhost.url)) as other:
+        vhost.faults.add(action, on="publish", times=1)
+        other.channel().basic_publish("jobs", "job.a", b"x")
+        with contextlib.suppress(pika.exceptions.AMQPError):
+            other.process_data_events(1)
+
+    def make(server: Server) -> str:
+        owner = server.broker.vhosts[vhost.name]
+        log = present(server.broker.event_logs.of(owner))
+        return pytest_text([log.timeline(log.events[0].number)], owner, log)
+
+    reason = f"a test cannot repeat that the fault '{action}' comes before the broker takes message "
+    with pytest.raises(InvalidParameter, match=reason):
+        vhost.broker.ask(make)

@@ -188,6 +188,14 @@ def test_a_fault_explains_why_no_queue_got_a_message(lab: Lab, peer: Peer) -> No
     assert ends(lab) == [("lost", "in no queue")]
 
 
+def test_a_publish_that_a_fault_cut_off_is_a_life(lab: Lab, peer: Peer) -> None:
+    lab.broker.faults.add(Rule("close_connection", on="publish", times=1))
+    peer.publish("q", b"x")
+    [life] = lives(lab)
+    assert ends(lab) == [("lost", "not taken: fault close_connection")]
+    assert (life["payload"], events(life)) == ("x", [("fault", 1)])
+
+
 def test_few_hints_are_looked_for(lab: Lab, peer: Peer) -> None:
     for number in range(reported_lives.HINTS_MAX + 1):
         for _ in range(2):

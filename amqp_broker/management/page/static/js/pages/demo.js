@@ -34,7 +34,7 @@ export function page() {
   const plan = new Table({
     label: "Fault plan",
     columns: [
-      { title: "At message", numeric: true, value: (event) => number(event.at) },
+      { title: "Before message", numeric: true, value: (event) => number(event.at) },
       { title: "The broker", wide: true, value: (event) => event.sentence },
       { title: "State", value: (event) => cell(event.state, () => tag(...EVENTS[event.state])) },
       { title: "Faults so far", numeric: true, value: (event) => `${event.hits} of ${event.times}` },

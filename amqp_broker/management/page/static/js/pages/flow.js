@@ -143,6 +143,7 @@ export function page() {
       ["Published to", exchangeName(one.exchange_name)],
       ["Routing keys", (one.routing_keys ?? []).join(", ") || "(empty)"],
       ["Routed to", one.routed_queues ? one.routed_queues.join(", ") || "no queue" : null],
+      ["Kept from", one.kept_from?.length ? `${one.kept_from.join(", ")} by fault ${one.discarded_by}` : null],
       ["Connection", one.connection],
       ["Channel", one.channel],
       ["User", one.user],
