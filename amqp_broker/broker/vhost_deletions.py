@@ -143,7 +143,7 @@ class _Deletion:
         vhost.topology_changed()
         queue.release()
         if vhost.trace is not None:
-            for message in vhost.trace.take_unacked(queue):
+            for message in [*vhost.trace.take_unacked(queue), *broker.faults.kept_back(queue)]:
                 vhost.trace.given_up(queue, message, QUEUE_DELETED)
                 yield
         yield from self._unbinding(queue.incoming)

@@ -31,6 +31,7 @@ from amqp_broker.management.api import (
     message_life,
     messages,
     moving,
+    nemeses,
     node_control,
     nodes,
     overview,
@@ -84,7 +85,9 @@ SECTIONS: Final[Mapping[str, tuple[Endpoint, ...]]] = {
     "Policies and parameters": _joined(policies.endpoints, parameters.endpoints, shovels.endpoints),
     "Definitions and snapshots": _joined(definitions.endpoints, snapshots.endpoints, resetting.endpoints),
     "Health": _joined(health.endpoints, attention.endpoints),
-    "Testing": _joined(clock.endpoints, clock_due.endpoints, faults.endpoints, advice.endpoints, demo.endpoints),
+    "Testing": _joined(
+        clock.endpoints, clock_due.endpoints, faults.endpoints, nemeses.endpoints, advice.endpoints, demo.endpoints
+    ),
     "Events of messages": _joined(
         event_log.endpoints, message_life.endpoints, vhost_reports.endpoints, capture.endpoints, trace.endpoints
     ),

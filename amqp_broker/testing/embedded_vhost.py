@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from amqp_broker.server.server import Server
     from amqp_broker.testing.capture import EmbeddedCapture, Replayed
     from amqp_broker.testing.embedded_broker import EmbeddedBroker
+    from amqp_broker.testing.embedded_nemesis import EmbeddedNemesis
     from amqp_broker.testing.failure_report import ReportedEvent
 
 # Time in which the connection of a closed socket must be gone.
@@ -145,6 +146,18 @@ class EmbeddedVHost:
     async def replay_async(self, source: EmbeddedCapture | str | PathLike[str], *, speed: float = 1.0) -> Replayed:
         """Do `replay` without blocking the event loop of the caller."""
         return await asyncio.to_thread(self.replay, source, speed=speed)
+
+    def nemesis(
+        self, *, seed: int | None = None, pace_ms: int = 200, actions: Sequence[str] = ()
+    ) -> AbstractContextManager[EmbeddedNemesis]:
+        """Inject faults that the seed draws while the block runs, and check the history at its end.
+
+        It is described in docs/nemesis.md. `pace_ms` is the mean length of a fault and of a pause, in time of the
+        broker. Raise InvalidParameter.
+        """
+        from amqp_broker.testing.embedded_nemesis import nemesis_of
+
+        return nemesis_of(self.broker, self.name, seed, pace_ms, actions)
 
     def reset(self) -> None:
         """Close all connections of the vhost and delete its contents."""

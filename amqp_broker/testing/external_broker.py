@@ -136,7 +136,7 @@ class ExternalVHost(_External):
     _only_embedded = frozenset(
         {
             *("advice", "advised", "begin", "capture", "depth", "end", "event_log", "faults", "messages", "queues"),
-            *("replay", "replay_async", "report", "reported", "reset", "unused_faults"),
+            *("nemesis", "replay", "replay_async", "report", "reported", "reset", "unused_faults"),
         }
     )
 

@@ -50,6 +50,9 @@ a_connection_with_many_exclusive_queues_is_lost
 a_queue_is_declared_beside_many_policies
 a_policy_is_set_beside_many_policies
 """,
+    "All queues are compared with the history at one moment.": """
+GET /_broker/history/{vhost}
+""",
     "Objects are copied at the first step, since the answer shows one moment.": """
 GET /api/definitions
 GET /api/all-configuration

@@ -62,6 +62,7 @@ REFUSED: Final = (
     "/api/health/checks/node-is-mirror-sync-critical",
     "/_broker/faults/{id}",
     "/_broker/idle",
+    "/_broker/nemesis/{vhost}",
 )
 # They stop or restart the node, move its clock, or set limits of its process: nothing of that is in this world.
 OF_THE_PROCESS: Final = re.compile(

@@ -16,11 +16,13 @@ from pamqp.common import FieldTable
 from amqp_broker.amqp.message import Message, NumberedMessage
 from amqp_broker.broker.exchanges.delayed import DelayedExchange
 from amqp_broker.broker.observe.event_log import Event, EventLog
+from amqp_broker.broker.observe.history_check import HistoryCheck
 from amqp_broker.broker.observe.message_fate import ELSEWHERE, GONE, Stay, fate, follow
 from amqp_broker.broker.queues.leaving_reasons import DUE
 from amqp_broker.broker.queues.queue import Queue
 from amqp_broker.broker.queues.quorum import QuorumQueue
 from amqp_broker.broker.queues.stream import StreamQueue
+from amqp_broker.broker.scheduling.portions import finished
 from amqp_broker.conformance.duel.steps import (
     SHORT_MS,
     At,
@@ -207,6 +209,8 @@ def play(program: Program, missing: frozenset[str] = frozenset(), **options: Any
         played.step(_named(step))
         played.check()
     played.check_sentences()
+    if not missing:
+        assert finished(HistoryCheck(played.log).run())["breaches"] == []
     return played
 
 

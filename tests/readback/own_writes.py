@@ -145,6 +145,21 @@ FAULTS: Final = (
         [post("/_broker/faults", {"action": "hold_delivery"})],
         is_alone=True,
     ),
+    Case(
+        "POST /_broker/nemesis/{vhost}",
+        post("/_broker/nemesis/%2F", {"seed": 7}),
+        lambda node: (node.get("/_broker/nemesis/%2F") or {}).get("seed"),
+        7,
+        is_alone=True,
+    ),
+    Case(
+        "DELETE /_broker/nemesis/{vhost}",
+        delete("/_broker/nemesis/%2F"),
+        lambda node: (node.get("/_broker/nemesis/%2F") or {}).get("is_over"),
+        True,
+        [post("/_broker/nemesis/%2F", {"seed": 7})],
+        is_alone=True,
+    ),
     Case("DELETE /_broker/faults/{id}", fault_removed, faults, [], [post("/_broker/faults", RULE)], is_alone=True),
     Case(
         "DELETE /_broker/advice",

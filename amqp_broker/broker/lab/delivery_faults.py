@@ -102,7 +102,10 @@ def _making(broker: Broker, deliveries: Iterable[DelayedDelivery]) -> Steps[None
 
 
 def arrive(broker: Broker, handover: Handover, *, is_late: bool = False) -> None:
-    """Deliver a message that is not delayed, or (`is_late`) no longer, and carry out the rules that hit it."""
+    """Deliver a message that is not delayed, or (`is_late`) no longer, and carry out the rules that hit it.
+
+    The trace learns of a delivery when it is made.
+    """
     queue, consumer, message, delivered, position, redelivered = handover
     injector, connection = broker.faults, connection_of(consumer)
     copies = [rule for rule in injector.on_deliver if rule.action == "duplicate"]
@@ -117,6 +120,8 @@ def arrive(broker: Broker, handover: Handover, *, is_late: bool = False) -> None
         consumer.deliver_reserved(delivered, position, redelivered)
     else:
         consumer.deliver(delivered, position, redelivered)
+    if queue.vhost.trace is not None:
+        queue.vhost.trace.delivered_to(consumer, delivered, redelivered)
     for rule in rules:
         if rule.action == "duplicate":
             consumer.deliver_again(delivered)

@@ -10,7 +10,7 @@ one concerns has extras.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
@@ -33,6 +33,7 @@ from amqp_broker.broker.lab.fault_rules import (
     Rule,
     fits,
 )
+from amqp_broker.broker.lab.nemesis import DURATION_MS, PACE_MS, Nemesis
 
 if TYPE_CHECKING:
     from amqp_broker.amqp.message import Message
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from amqp_broker.broker.lab.method_faults import SentMethod
     from amqp_broker.broker.queues.consumer import Consumer
     from amqp_broker.broker.queues.queue import Queue
+    from amqp_broker.broker.vhost import VHost
 
 SEED_BYTES: Final = 4
 METHODS_MAX: Final = 200
@@ -68,6 +70,8 @@ class FaultInjector:
         self.on_method: tuple[Rule, ...] = ()
         # The last methods that a rule on methods was compared with.
         self.methods: deque[SentMethod] = deque(maxlen=METHODS_MAX)
+        # The last nemesis of each vhost.
+        self.nemeses: dict[str, Nemesis] = {}
         # Delayed deliveries by queue and position.
         self.delayed: dict[Queue, dict[int, DelayedDelivery]] = {}
         # Consumers, channels and connections that a delivery ends once its queue has delivered what it can.
@@ -139,8 +143,27 @@ class FaultInjector:
             raise InvalidParameter(f"count must be at least 1, not {count}")
         return delivery_faults.release(self._broker, rule, count)
 
+    def begin_nemesis(
+        self,
+        vhost: VHost,
+        *,
+        seed: int | None = None,
+        duration_ms: int = DURATION_MS,
+        pace_ms: int = PACE_MS,
+        actions: Sequence[str] = (),
+    ) -> Nemesis:
+        """Begin a nemesis in a vhost (`Nemesis`). Raise InvalidParameter, also if one is at work there."""
+        former = self.nemeses.get(vhost.name)
+        if former is not None and not former.is_over:
+            raise InvalidParameter(f"a nemesis is at work in {vhost}, with seed {former.seed}")
+        nemesis = Nemesis(self._broker, vhost, seed=seed, duration_ms=duration_ms, pace_ms=pace_ms, actions=actions)
+        self.nemeses[vhost.name] = nemesis
+        return nemesis
+
     def clear(self, vhost: str | None = None) -> None:
-        """Remove all rules, or those of one vhost."""
+        """Remove all rules, or those of one vhost, and end their nemeses."""
+        for name in [name for name in self.nemeses if vhost in (None, name)]:
+            self.nemeses.pop(name).end()
         self._remove(rule for rule in self if vhost in (None, rule.vhost))
 
     def _remove(self, rules: Iterable[Rule]) -> None:
@@ -315,6 +338,10 @@ class FaultInjector:
     ) -> None:
         """Deliver a message of a queue that a rule may concern; see `delivery_faults.deliver`."""
         delivery_faults.deliver(self._broker, queue, consumer, message, delivered, position, redelivered)
+
+    def kept_back(self, queue: Queue) -> list[Message]:
+        """Return the messages of a queue whose deliveries rules keep back."""
+        return [delayed.handover.message for delayed in self.delayed.get(queue, {}).values()]
 
     def deliver_from_stream(self, queue: Queue, consumer: Consumer, message: Message, position: int) -> None:
         """Deliver a message of a stream that a rule may concern. None keeps it back: a stream has its order."""

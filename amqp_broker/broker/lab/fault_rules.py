@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from amqp_broker.amqp.errors import AMQPError, InvalidParameter
 from amqp_broker.broker.admin import globs, patterns
+from amqp_broker.broker.lab.dice import Dice
 
 if TYPE_CHECKING:
     from amqp_broker.broker.clients.client_connection import Connection
@@ -195,7 +196,7 @@ class Rule:
         self.follows: Rule | None = None
         # Connections on which its effect lasts, and the timers that end the effect early.
         self.affected: dict[Connection, Timer | None] = {}
-        self._random = 0
+        self._dice = Dice(0)
         # Queue and position of messages that came back after a delay: they are not delayed twice.
         self.delayed: set[tuple[Queue, int]] = set()
         # Deliveries that wait for their release, the oldest first.
@@ -391,18 +392,13 @@ class Rule:
         """Seed the random numbers, unless the rule has a seed."""
         if self.seed is None:
             self.seed = seed
-        self._random = self.seed
+        self._dice = Dice(self.seed)
 
     def random(self, below: int) -> int:
-        """Return the next random number of this rule, below `below` (splitmix64; Steele, Lea and Flood 2014)."""
-        self._random = (self._random + 0x9E3779B97F4A7C15) & _MASK
-        mixed = self._random
-        mixed = ((mixed ^ (mixed >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
-        mixed = ((mixed ^ (mixed >> 27)) * 0x94D049BB133111EB) & _MASK
-        return (mixed ^ (mixed >> 31)) % below
+        """Return the next random number of this rule, below `below`."""
+        return self._dice.below(below)
 
 
-_MASK: Final = 2**64 - 1
 NUMBERS: Final = (
     ("times", 1, COUNT_MAX),
     ("after", 0, COUNT_MAX),

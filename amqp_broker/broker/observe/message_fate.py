@@ -33,7 +33,6 @@ RETURNS: Final = {
     why.CHANNEL_CLOSED: "whose channel was closed: it came back",
     why.CONNECTION_CLOSED: "whose connection ended: it came back",
     why.TIMED_OUT: "which did not settle it in time: it came back",
-    why.CANCELLED: "which was cancelled before it came: it came back",
 }
 ROLLBACKS: Final = {
     why.ROLLBACK: "The transaction was rolled back.",
@@ -49,8 +48,8 @@ FAULTS: Final = {
     "confirm_delay": "The fault confirm_delay sent its confirm {delay_ms} ms late.",
     "block": "The fault block blocked its connection.",
     "duplicate": "The fault duplicate delivered it twice.",
-    "delay_delivery": "The fault delay_delivery delivered it {delay_ms} ms late.",
-    "hold_delivery": "The fault hold_delivery held its delivery until that was released.",
+    "delay_delivery": "The fault delay_delivery makes its delivery {delay_ms} ms late.",
+    "hold_delivery": "The fault hold_delivery holds its delivery until it is released.",
     "drop_ack": "The fault drop_ack lost its ack: for the broker, it is still unacked.",
     "drop_dead_letter": "The fault drop_dead_letter lost its dead letter.",
 }
@@ -98,11 +97,11 @@ class Stay:
     """How often a message is in a queue: ready, unacked and delayed.
 
     Most are there once at most. An exchange with a history sends one again. `holders` are connection, channel and
-    consumer tag of the unacked ones.
+    consumer tag of the unacked ones, and `kept` are those of the delayed ones whose delivery a fault keeps back.
     """
 
     def __init__(self) -> None:
-        self.ready = self.unacked = self.delayed = 0
+        self.ready = self.unacked = self.delayed = self.kept = 0
         self.holders: list[tuple[str, int, str]] = []
 
     @property
@@ -117,11 +116,19 @@ class Stay:
         kind, more = event.kind, event.more
         if more.get("is_stream"):
             return
-        if kind == "deliver":
+        if kind == "fault":
             self.ready -= 1
+            self.delayed += 1
+            self.kept += 1
+        elif kind == "deliver":
+            self._leave()
             if not more["no_ack"]:
                 self.unacked += 1
                 self.holders.append((more["connection"], more["channel"], more["consumer_tag"]))
+        elif kind == "requeue" and more["reason"] == why.CANCELLED:
+            # A fault kept the delivery back, and the consumer left.
+            self._leave()
+            self.ready += 1
         elif kind in ("ack", "nack") or (kind == "requeue" and more["reason"] != why.DUE):
             self._release(event)
             self.unacked -= 1
@@ -140,6 +147,14 @@ class Stay:
             self._release(event)
             self.unacked -= 1
 
+    def _leave(self) -> None:
+        """Take one that was kept back, or that was ready."""
+        if self.kept:
+            self.kept -= 1
+            self.delayed -= 1
+        else:
+            self.ready -= 1
+
     def _release(self, event: Event) -> None:
         """Forget who had the message."""
         client = event.more.get("connection"), event.more.get("channel")
@@ -152,18 +167,25 @@ class Stay:
 def follow(stays: dict[tuple[int, str], Stay], event: Event) -> None:
     """Follow an event with the stays of all messages of a vhost, by number and queue."""
     # A message may be moved to the queue where it was.
-    if event.queue is not None and event.kind not in _NOT_THERE and (event.number, event.queue) in stays:
+    if event.queue is not None and _is_there(event) and (event.number, event.queue) in stays:
         stays[event.number, event.queue].take(event)
     for queue in event.queues:
         stays.setdefault((event.number, queue), Stay()).arrive()
 
 
-# Events at a queue that change nothing there: a dead letter has another number.
-_NOT_THERE: Final = frozenset({"dead_letter", "fault"})
+# Faults that keep a delivery back.
+KEEPING_BACK: Final = frozenset({"delay_delivery", "hold_delivery"})
+
+
+def _is_there(event: Event) -> bool:
+    """Return whether an event at a queue changes something there. A dead letter has another number."""
+    if event.kind == "fault":
+        return event.more["action"] in KEEPING_BACK
+    return event.kind != "dead_letter"
 
 
 def _follow(visits: dict[int, _Visit], queue: str, event: Event) -> None:
-    if event.queue == queue and event.kind not in _NOT_THERE and event.number in visits:
+    if event.queue == queue and _is_there(event) and event.number in visits:
         visits[event.number].take(event)
     if queue in event.queues:
         visit = visits.pop(event.number, None) or _Visit(event.number)
@@ -213,6 +235,8 @@ class _Visit:
                 self.cause = f"It was last delivered to {self._holder}; a stream keeps it."
             elif more["no_ack"]:
                 self.cause = f"It was sent to {self._holder}, which takes messages without acks."
+        elif kind == "fault":
+            self.cause = "A fault keeps its delivery back."
         elif not more.get("is_stream"):
             self._settled(event, reason)
 
@@ -228,6 +252,8 @@ class _Visit:
             self.cause += " The queue delays its next delivery."
         elif kind == "requeue" and reason == why.DUE:
             self.cause = "The delay of its next delivery has ended."
+        elif kind == "requeue" and reason == why.CANCELLED:
+            self.cause = "The consumer of a delivery that a fault kept back was cancelled: the message stayed here."
         elif kind == "requeue":
             self.cause = f"It was delivered to {self._holder}, {RETURNS.get(reason, 'and came back')}."
 

@@ -288,10 +288,10 @@ class BacklogQueue(GivingUpQueue, Generic[B]):
                 self.vhost.broker.faults.deliver(self, consumer, message, delivered, position, redelivered)
             else:
                 consumer.deliver(delivered, position, redelivered)
+                if trace is not None:
+                    trace.delivered_to(consumer, delivered, redelivered)
             if len(ready_consumers) > 1 and ready_consumers[0] is consumer:
                 self.rotation.end_turn()
-            if trace is not None:
-                trace.delivered_to(consumer, delivered, redelivered)
             if self.deadlines:
                 # Also after the last message that was delivered: the new head may be due.
                 self.expire()

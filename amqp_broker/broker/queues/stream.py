@@ -284,8 +284,8 @@ class StreamQueue(Queue):
                         self.vhost.broker.faults.deliver_from_stream(self, consumer, message, reader.next - 1)
                     else:
                         consumer.deliver(message, reader.next - 1, False)
-                    if trace is not None:
-                        trace.delivered_to(consumer, message, False)
+                        if trace is not None:
+                            trace.delivered_to(consumer, message, False)
                     if consumer.is_full or not consumer.is_taking:
                         self.rotation.suspend(consumer)
                         return False

@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import json
 import shlex
+import time
 from collections.abc import Callable
 from dataclasses import fields
 from typing import Any, Final
+from urllib.parse import quote
 
 import click
 
+from amqp_broker.broker.lab.durations import duration_ms
 from amqp_broker.broker.lab.fault_rules import ACTIONS, DIRECTIONS, KNOWN, OF_METHOD, Rule
+from amqp_broker.broker.lab.nemesis import CHOICES, stroke_line
+from amqp_broker.broker.observe.history_check import history_lines
+from amqp_broker.cli.own.advice import printable
 from amqp_broker.cli.own.broker_client import ask, of_a_running_broker
 
+# Time between two looks at a nemesis.
+POLL_S: Final = 0.25
 # The types of a rule's fields, as the source has them.
 TYPES: Final = {one.name: str(one.type) for one in fields(Rule)}
 
@@ -173,3 +181,58 @@ def release(node: str, url: str, number: int, count: int) -> None:
 def clear(node: str, url: str, vhost: str | None) -> None:
     """Remove all fault rules."""
     ask(node, url, "DELETE", "/_broker/faults", query={"vhost": vhost})
+
+
+@faults.command("nemesis")
+@of_a_running_broker
+@click.option("--vhost", default="/", show_default=True, help="The vhost whose clients meet the faults.")
+@click.option("--seed", type=click.IntRange(0), help="The same seed draws the same faults; by default, a new one.")
+@click.option(
+    "--for", "duration", default="60s", show_default=True, metavar="DURATION", help="The whole time: 30s, 1h."
+)
+@click.option(
+    "--pace", default="2s", show_default=True, metavar="DURATION", help="Mean time of a fault and of a pause."
+)
+@click.option("--action", "actions", multiple=True, type=click.Choice(list(CHOICES)), help="Only these; repeatable.")
+def nemesis_(
+    node: str, url: str, vhost: str, seed: int | None, duration: str, pace: str, actions: tuple[str, ...]
+) -> None:
+    """Inject faults that a seed draws, print each, and check the history of all messages at the end.
+
+    Ctrl-C ends it earlier. The exit code is 1 if a message is not where its history says, or was treated wrongly.
+    """
+    path = f"/_broker/nemesis/{quote(vhost, safe='')}"
+    body: dict[str, Any] = {"duration_ms": _ms(duration), "pace_ms": _ms(pace), "actions": list(actions)}
+    begun = ask(node, url, "POST", path, body=body if seed is None else {**body, "seed": seed})
+    click.echo(f"Nemesis of vhost '{printable(vhost)}' with seed {begun['seed']}:")
+    _follow(node, url, path)
+    history = ask(node, url, "GET", f"/_broker/history/{quote(vhost, safe='')}")
+    for line in history_lines(history):
+        click.echo(printable(line))
+    if history["breach_count"]:
+        raise click.exceptions.Exit(1)
+
+
+def _ms(text: str) -> int:
+    try:
+        return duration_ms(text)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+
+
+def _follow(node: str, url: str, path: str) -> None:
+    """Print the strokes of a nemesis as they end, until it is over."""
+    shown_count = 0
+    is_over = False
+    while not is_over:
+        try:
+            time.sleep(POLL_S)
+        except KeyboardInterrupt:
+            ask(node, url, "DELETE", path)
+        state = ask(node, url, "GET", path)
+        is_over = state["is_over"]
+        first = state["stroke_count"] - len(state["strokes"])
+        for number, stroke in enumerate(state["strokes"], first):
+            if number >= shown_count and stroke["ended_ms"] is not None:
+                click.echo(printable(stroke_line(stroke)))
+                shown_count = number + 1

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
+from amqp_broker.broker.observe.history_check import HistoryCheck
 from amqp_broker.cli.own.command_error import CommandError
 from amqp_broker.cli.own.faults import faults
 from tests.cli.canned import canned
@@ -136,3 +138,50 @@ def test_a_property_of_a_client_has_a_name_and_a_pattern(pair: str) -> None:
 @pytest.mark.parametrize("words", [["add"], ["add", "cut", "--confirm", "nack"], ["add", "explode"]])
 def test_exactly_one_action_is_required(words: list[str]) -> None:
     assert call(*words).exit_code == 2
+
+
+def test_a_nemesis_prints_its_strokes_and_the_history(broker: RunningServer) -> None:
+    told = call("nemesis", "--seed", "7", "--for", "700ms", "--pace", "100ms", "--action", "drop_ack")
+    assert told.exit_code == 0
+    lines = told.output.splitlines()
+    assert lines[0] == "Nemesis of vhost '/' with seed 7:"
+    strokes = [line for line in lines if " s  drop_ack on ack times=" in line and line.endswith(": hit nothing")]
+    assert len(strokes) >= 2
+    assert lines[-1].startswith("Each message is where its history says")
+    assert len(lines) == len(strokes) + 5
+
+
+def test_a_nemesis_is_ended_by_ctrl_c(broker: RunningServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(duration_s: float) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(time, "sleep", interrupt)
+    told = call("nemesis", "--for", "1h")
+    assert (told.exit_code, len(told.output.splitlines())) == (0, 5)
+    assert broker.server.broker.faults.nemeses["/"].is_over
+
+
+def test_a_breach_of_the_history_is_exit_code_1(broker: RunningServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(HistoryCheck, "_compare", lambda check: check._breach("queue 'q' is wrong"))
+    told = call("nemesis", "--for", "1ms")
+    assert (told.exit_code, told.output.splitlines()[-1]) == (1, "Wrong: queue 'q' is wrong.")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (["--for", "soon"], "'soon' is not a duration like 500ms"),
+        (["--action", "refuse"], "'refuse' is not one of 'confirm_nack'"),
+        (["--seed", "-1"], "-1 is not in the range x>=0"),
+    ],
+    ids=str,
+)
+def test_an_impossible_nemesis_is_a_usage_error(arguments: list[str], reason: str) -> None:
+    told = call("nemesis", *arguments)
+    assert told.exit_code == 2
+    assert reason in told.output
+
+
+def test_a_nemesis_of_a_missing_vhost_is_refused(broker: RunningServer) -> None:
+    error = call("nemesis", "--vhost", "none").exception
+    assert (str(error), type(error)) == ("there is no such vhost", CommandError)
