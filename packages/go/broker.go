@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 )
 
@@ -27,11 +28,15 @@ type Broker struct {
 	URL string
 	// ManagementURL is that of RabbitMQ's HTTP API and of the web page.
 	ManagementURL string
+	Clock         *Clock
+	// Faults are the fault rules of all vhosts, and of connections that have none yet.
+	Faults *Faults
 
-	command *exec.Cmd
-	pipe    io.WriteCloser
-	stop    sync.Once
-	failure error
+	command   *exec.Cmd
+	pipe      io.WriteCloser
+	stop      sync.Once
+	isStopped atomic.Bool
+	failure   error
 }
 
 // Start starts a broker with options of `amqp-broker serve`, such as "--compat", "4.3". It ends with this process at the
@@ -70,12 +75,15 @@ func Start(options ...string) (*Broker, error) {
 		}
 		return nil, fmt.Errorf("%s did not start: %s (%s)", program, reason, command.ProcessState)
 	}
-	return &Broker{URL: strings.TrimSpace(url), ManagementURL: strings.TrimSpace(management), command: command, pipe: pipe}, nil
+	broker := &Broker{URL: strings.TrimSpace(url), ManagementURL: strings.TrimSpace(management), command: command, pipe: pipe}
+	broker.Clock, broker.Faults = &Clock{broker}, &Faults{broker: broker}
+	return broker, nil
 }
 
 // Stop stops the broker, and returns when it has ended. It may be called again.
 func (broker *Broker) Stop() error {
 	broker.stop.Do(func() {
+		broker.isStopped.Store(true)
 		broker.pipe.Close()
 		broker.failure = broker.command.Wait()
 	})

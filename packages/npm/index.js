@@ -1,6 +1,7 @@
 'use strict'
 
 const { spawn } = require('node:child_process')
+const { randomBytes } = require('node:crypto')
 const { createInterface } = require('node:readline')
 
 // It prints where the broker is, and ends when the pipe to it is closed: when this process ends, however it ends.
@@ -21,19 +22,131 @@ async function startBroker({ program = process.env.AMQP_BROKER_PROGRAM || 'amqp-
     child.once('close', (code) => reject(new Error(errors.trim() || `${program} printed no address and ended with ${code}`)))
     createInterface({ input: child.stdout }).on('line', (line) => { if (lines.push(line) === 2) resolve() })
   })
-  const [url, managementUrl] = lines
-  // A broker that is not stopped keeps no process alive.
-  const parts = [child, child.stdin, child.stdout, child.stderr]
-  for (const part of parts) part.unref()
-  return {
-    url,
-    managementUrl,
-    port: Number(new URL(url).port),
-    async stop() {
-      for (const part of parts) part.ref()
-      child.stdin.end()
-      await ended
-    },
+  return new Broker(child, ended, lines[0], lines[1])
+}
+
+class Broker {
+  #child
+  #ended
+  #request
+  #isStopped = false
+
+  constructor(child, ended, url, managementUrl) {
+    this.#child = child
+    this.#ended = ended
+    this.url = url
+    this.managementUrl = managementUrl
+    this.port = Number(new URL(url).port)
+    this.#request = requesting(url, managementUrl)
+    this.clock = new Clock(this.#request)
+    this.faults = new Faults(this.#request)
+    // A broker that is not stopped keeps no process alive.
+    for (const part of this.#parts()) part.unref()
+  }
+
+  async vhost() {
+    const name = `test-${randomBytes(6).toString('hex')}`
+    const { is_frozen: wasFrozen } = await this.#request('GET', '/_broker/clock')
+    await this.#request('PUT', `/api/vhosts/${name}`)
+    const remove = async () => {
+      // The vhosts of a stopped broker are gone.
+      if (this.#isStopped) return
+      await this.#request('DELETE', `/api/vhosts/${name}`)
+      // The clock is the next test's, too.
+      if (!wasFrozen) await this.clock.resume()
+    }
+    return new VHost(this, name, new Faults(this.#request, name), remove)
+  }
+
+  async stop() {
+    this.#isStopped = true
+    for (const part of this.#parts()) part.ref()
+    this.#child.stdin.end()
+    await this.#ended
+  }
+
+  #parts() {
+    return [this.#child, this.#child.stdin, this.#child.stdout, this.#child.stderr]
+  }
+}
+
+class VHost {
+  constructor(broker, name, faults, remove) {
+    this.broker = broker
+    this.name = name
+    this.url = broker.url.slice(0, broker.url.lastIndexOf('/') + 1) + name
+    this.faults = faults
+    this.delete = remove
+  }
+}
+
+class Faults {
+  #request
+  #vhost
+
+  constructor(request, vhost) {
+    this.#request = request
+    this.#vhost = vhost
+  }
+
+  add(action, fields = {}) {
+    return this.#request('POST', '/_broker/faults', { vhost: this.#vhost, ...fields, action })
+  }
+
+  async hits(rule) {
+    return (await this.#request('GET', `/_broker/faults/${rule.id}`)).hits
+  }
+
+  async release(rule, count = 1) {
+    return (await this.#request('POST', `/_broker/faults/${rule.id}/release`, { count })).released
+  }
+
+  async remove(rule) {
+    await this.#request('DELETE', `/_broker/faults/${rule.id}`)
+  }
+
+  async clear() {
+    await this.#request('DELETE', `/_broker/faults${this.#vhost ? `?vhost=${this.#vhost}` : ''}`)
+  }
+}
+
+class Clock {
+  #request
+
+  constructor(request) {
+    this.#request = request
+  }
+
+  async nowMs() {
+    return (await this.#request('GET', '/_broker/clock')).now_ms
+  }
+
+  async advance(duration) {
+    const body = typeof duration === 'string' ? { duration } : { ms: duration }
+    await this.#request('POST', '/_broker/clock/advance', body)
+  }
+
+  async freeze() {
+    await this.#request('POST', '/_broker/clock/freeze')
+  }
+
+  async resume() {
+    await this.#request('POST', '/_broker/clock/resume')
+  }
+}
+
+/** Return a function that sends a request to the HTTP API as the user of a URL, and returns the answer. */
+function requesting(url, managementUrl) {
+  const { username, password } = new URL(url)
+  const login = Buffer.from(`${decodeURIComponent(username)}:${decodeURIComponent(password)}`).toString('base64')
+  const headers = { authorization: `Basic ${login}`, 'content-type': 'application/json' }
+  return async (method, path, body) => {
+    if (!managementUrl) throw new Error('the HTTP API is not served: an option of the broker says so')
+    const answer = await fetch(managementUrl + path, { method, headers, body: JSON.stringify(body) })
+    const text = await answer.text()
+    const document = text ? JSON.parse(text) : undefined
+    if (!answer.ok) throw new Error(document.reason)
+    return document
   }
 }
 

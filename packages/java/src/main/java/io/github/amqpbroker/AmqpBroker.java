@@ -17,11 +17,17 @@ public final class AmqpBroker implements AutoCloseable {
     private final Process process;
     private final String url;
     private final String managementUrl;
+    private final HttpApi api;
+    private final AmqpClock clock;
+    private final AmqpFaults faults;
 
     private AmqpBroker(Process process, String url, String managementUrl) {
         this.process = process;
         this.url = url;
         this.managementUrl = managementUrl;
+        this.api = new HttpApi(url, managementUrl);
+        this.clock = new AmqpClock(api);
+        this.faults = new AmqpFaults(api, null);
     }
 
     /**
@@ -84,6 +90,25 @@ public final class AmqpBroker implements AutoCloseable {
     /** Returns the URL of RabbitMQ's HTTP API, and of the web page. */
     public String managementUrl() {
         return managementUrl;
+    }
+
+    /** Creates a vhost with a name of its own; its {@code close} deletes it. */
+    public AmqpVHost vhost() {
+        return new AmqpVHost(this, api);
+    }
+
+    /** Returns the clock, which is that of all vhosts. */
+    public AmqpClock clock() {
+        return clock;
+    }
+
+    /** Returns the fault rules of all vhosts, and of connections that have none yet. */
+    public AmqpFaults faults() {
+        return faults;
+    }
+
+    boolean isRunning() {
+        return process.isAlive();
     }
 
     /** Stops the broker, and returns when it has ended. */
