@@ -15,7 +15,9 @@ COPY . /source
 ARG AMQP_BROKER_OPTIMIZATION=3
 RUN AMQP_BROKER_COMPILED=1 /opt/amqp-broker/bin/pip install --no-cache-dir --disable-pip-version-check \
     -c /source/constraints.txt /source \
- && /opt/amqp-broker/bin/pip uninstall --yes --quiet pip
+ && /opt/amqp-broker/bin/pip uninstall --yes --quiet pip \
+ # The libraries of many packages have debug symbols.
+ && find /opt/amqp-broker -name '*.so*' -type f -exec strip --strip-unneeded {} +
 
 FROM python:3.12-slim
 # Users' health checks and scripts call these. The base image has bash, setpriv, tzdata and certificates.
@@ -24,7 +26,11 @@ RUN apt-get update \
  && rm -rf /var/lib/apt/lists/*
 COPY --from=build /opt/amqp-broker /opt/amqp-broker
 COPY container /opt/amqp-broker/container
-RUN /opt/amqp-broker/container/install.sh
+# The base image has the standard library as sources only, and the user rabbitmq may not write beside them: without this
+# run, each start would compile them.
+RUN /opt/amqp-broker/container/install.sh \
+ && /opt/amqp-broker/bin/amqp-broker run -- /opt/rabbitmq/sbin/rabbitmqctl --quiet status > /dev/null \
+ && rm -rf /tmp/amqp-broker-0
 
 # Spring Boot's Docker Compose support recognizes RabbitMQ by the first label.
 LABEL org.springframework.boot.service-connection="rabbitmq" \

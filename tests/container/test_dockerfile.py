@@ -28,6 +28,7 @@ PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 # Where pip finds packages on this machine, and the certificates for that.
 PIP_FILE = Path("/etc/pip.conf")
 CERTIFICATES = "/etc/ssl/certs/ca-certificates.crt"
+SIZE_MB_MAX = 85
 CONFIG = "heartbeat = 17\n"
 DEFINITIONS = {
     "vhosts": [{"name": "/"}],
@@ -62,6 +63,9 @@ class Engine:
         container = self.run("from", "scratch")
         self.run("copy", "--quiet", container, root, "/")
         self.run("run", "--isolation", "chroot", container, "--", "ln", "-s", "python3", "/usr/bin/python")
+        # As in Docker's image of Python.
+        pattern = ("/usr/lib", "-name", "*.pyc", "-delete")
+        self.run("run", "--isolation", "chroot", container, "--", "find", *pattern)
         self.run("config", "--env", f"PATH={PATH}", container)
         self.run("commit", "--quiet", container, BASE)
         self.run("rm", container)
@@ -157,6 +161,10 @@ def test_the_dockerfile_builds_an_image_that_serves(engine: Engine, tmp_path: Pa
     }
     image = engine.build()
     with Container(engine, image, files, tmp_path) as container:
+        # The server, which is not root, has not compiled them itself.
+        assert container.output("find", "/usr/lib", "-path", "*/asyncio/__pycache__/base_events.*.pyc")
+        # With debug symbols it would have 100.
+        assert int(container.output("du", "-sm", "/opt/amqp-broker").split()[0]) < SIZE_MB_MAX
         assert container.config["Healthcheck"]["Test"] == ["CMD", "docker-healthcheck.sh"]
         container.output("docker-healthcheck.sh")
         assert "Ping succeeded" in container.output("rabbitmq-diagnostics", "ping")
