@@ -32,6 +32,7 @@ EVENTS_MAX: Final = 10_000
 BYTES_MAX: Final = 64 * 1024 * 1024
 # Estimated size of an event without its message.
 EVENT_BYTES: Final = 1024
+DAY_MS: Final = 24 * 60 * 60 * 1000
 
 # The events that begin a message's life, and hold the message.
 _BIRTHS: Final = frozenset({"publish", "tx_publish", "dead_letter"})
@@ -98,7 +99,8 @@ class Event:
 class EventLog:
     """The newest events of a vhost; `skipped` counts those that were dropped since the last `clear`.
 
-    `held_bytes` is the estimated size of all events.
+    `held_bytes` is the estimated size of all events. The log began at `began_at_us` (the broker's time, since the
+    epoch), after `published_before` messages of the vhost had been published.
     """
 
     def __init__(
@@ -112,6 +114,8 @@ class EventLog:
         self.waits: list[MessageWait] = []
         self._sequence = sequence
         self.held_bytes = 0
+        self.began_at_us = vhost.broker.now_us()
+        self.published_before = _publish_count(vhost)
         # The first events of messages that are in the log, by number.
         self._births: dict[int, Event] = {}
 
@@ -143,6 +147,17 @@ class EventLog:
         self._births.clear()
         self.held_bytes = self.skipped = 0
         return forgotten
+
+    @property
+    def beginning(self) -> str:
+        """A sentence about the messages that were published too early for the log; "" if there are none."""
+        count = self.published_before
+        if not count:
+            return ""
+        seconds, ms = divmod(self.began_at_us // 1000 % DAY_MS, 1000)
+        at = f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}.{ms:03}"
+        messages = "1 message was" if count == 1 else f"{count} messages were"
+        return f"the log began at {at} UTC, and {messages} published before"
 
     def message_of(self, event: Event) -> Message | None:
         """Return the message of an event; None if its first event has been dropped."""
@@ -183,6 +198,15 @@ class EventLog:
             if event.kind == "dead_letter" and event.more["from_message_number"] in family:
                 family.add(event.number)
         return [event for event in self.events if event.number in family]
+
+
+def _publish_count(vhost: VHost) -> int:
+    """Return how many messages clients have published in a vhost."""
+    for connection in vhost.connections:
+        for channel in connection.channels.values():
+            channel.collect()
+    vhost.counts.collect()
+    return vhost.counts.publishes.publish
 
 
 class MessageWait(Wait):

@@ -31,6 +31,8 @@ REGEX_BYTES_MAX: Final = 64 * 1024
 # Newest events that are checked for near misses, and near misses that are reported.
 MISSES_SCANNED_MAX: Final = 2000
 MISSES_MAX: Final = 3
+# Events that should not have been found, and are named.
+FOUND_MAX: Final = 3
 SHOWN_MAX: Final = 60
 
 # Events that tell where a message went.
@@ -91,7 +93,7 @@ class Criteria:
     def differences(self, event: Event, message: Message | None) -> Iterator[str]:
         """Describe the criteria that do not hold, cheap ones first."""
         if event.sequence <= self.since:
-            yield f"it is not after #{self.since}"
+            yield f"it is not after event {self.since}"
         if self.event not in (None, event.kind):
             yield f"event is {event.kind}, not {self.event}"
         if self.exchange is not None and globs.exchange_name(self.exchange) != event.exchange:
@@ -208,7 +210,7 @@ def near_misses(log: EventLog, criteria: Criteria) -> list[tuple[Event, list[str
 
 
 def described(event: Event, vhost: VHost) -> str:
-    """Describe an event of a vhost in a few words."""
+    """Describe an event of a vhost in a few words. Its sequence is no message number, which reports write as #1."""
     number = f" of message {event.number}" if event.number else ""
     place = f" in queue {event.queue!r}" if event.queue is not None else ""
     delayed = f", delayed in {', '.join(event.more['delayed_in'])}" if event.more.get("delayed_in") else ""
@@ -217,7 +219,8 @@ def described(event: Event, vhost: VHost) -> str:
         routed = f", routed to {', '.join(event.queues) or _no_queue(event, vhost)}"
     ways = routed + delayed
     keys = ", ".join(map(repr, event.routing_keys))
-    return f"#{event.sequence} {event.kind}{number}{place} (exchange {event.exchange!r}, routing key {keys}{ways})"
+    address = f"(exchange {event.exchange!r}, routing key {keys}{ways})"
+    return f"event {event.sequence}: {event.kind}{number}{place} {address}"
 
 
 def _no_queue(event: Event, vhost: VHost) -> str:
@@ -230,12 +233,22 @@ def _no_queue(event: Event, vhost: VHost) -> str:
 
 
 def failure(log: EventLog, criteria: Criteria, wanted: str) -> str:
-    """Describe a failed expectation: the wanted and found numbers, the criteria, and the closest events."""
+    """Describe a failed expectation: the wanted and found numbers, the criteria, and the closest events.
+
+    If none is wanted, the events that were found stand instead of the closest ones.
+    """
+    count = log.count(criteria)
     lines = [
-        f"{wanted} wanted, {log.count(criteria)} found: {criteria}",
+        f"{wanted} wanted, {count} found: {criteria}",
         f"in vhost {log.vhost.name!r}, of {len(log.events)} events in the log"
         + (f" (and {log.skipped} skipped)" if log.skipped else ""),
     ]
+    if log.beginning:
+        lines.append(log.beginning)
+    if wanted == "none":
+        shown_events = log.matching(criteria, FOUND_MAX)
+        more = [f"  and {count - len(shown_events)} more"] if count > len(shown_events) else []
+        return "\n".join([*lines, "found:", *(f"  {described(event, log.vhost)}" for event in shown_events), *more])
     misses = near_misses(log, criteria)
     if misses:
         lines.append("closest:")

@@ -179,7 +179,7 @@ class ReadingTools:
         if not found["has_log"]:
             raise CommandError(NO_LOG, EX_USAGE)
         rows = [{**row, "events": [line_of(_bodiless(event)) for event in row["events"]]} for row in found["messages"]]
-        return {"messages": rows, "skipped": found["skipped"]}
+        return {"messages": rows, "skipped": found["skipped"], "published_before": found["published_before"]}
 
     def message(self, number: Number) -> dict[str, Any]:
         """List all events of a message by its number, and of the dead letters that it became. Needs the event log."""

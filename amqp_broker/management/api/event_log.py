@@ -109,6 +109,7 @@ def event_logs(request: Request) -> list[dict[str, Any]]:
             "vhost": log.vhost.name,
             "events": len(log.events),
             "skipped": log.skipped,
+            **beginning_of(log),
             "events_max": log.events_max,
             "bytes_max": log.bytes_max,
         }
@@ -275,4 +276,10 @@ def _page(log: EventLog, criteria: Criteria, query: EventQuery) -> dict[str, Any
         last = event.sequence
     if len(shown) == len(matching) and log.events:
         last = max(last, log.events[-1].sequence)
-    return {"count": len(matching), "messages": shown, "next": last, "skipped": log.skipped}
+    answer = {"count": len(matching), "messages": shown, "next": last, "skipped": log.skipped}
+    return answer | beginning_of(log)
+
+
+def beginning_of(log: EventLog) -> dict[str, int]:
+    """Return when a log began (the broker's time), and how many messages were published before."""
+    return {"began_at_us": log.began_at_us, "published_before": log.published_before}

@@ -14,7 +14,7 @@ from amqp_broker.broker.observe.message_fate import fate
 from amqp_broker.broker.queues.queue import Queue
 from amqp_broker.broker.scheduling.portions import Steps
 from amqp_broker.broker.vhost import VHost
-from amqp_broker.management.api.event_log import timeline_of
+from amqp_broker.management.api.event_log import beginning_of, timeline_of
 from amqp_broker.management.documents.logged_events import event_row
 from amqp_broker.management.documents.pytest_text import pytest_text
 from amqp_broker.management.documents.reported_lives import keys_of
@@ -49,11 +49,11 @@ def lives(request: Request) -> Steps[dict[str, Any]]:
     log = request.broker.event_logs.of(request.vhost)
     rows: list[dict[str, Any]] = []
     if log is None:
-        return {"has_log": False, "skipped": 0, "messages": rows}
+        return {"has_log": False, "skipped": 0, "published_before": 0, "messages": rows}
     for event, message, life in (yield from _found(log, queue.name, wanted)):
         rows.append(_row(event, message, life, queue))
         yield
-    return {"has_log": True, "skipped": log.skipped, "messages": rows}
+    return {"has_log": True, "skipped": log.skipped, **beginning_of(log), "messages": rows}
 
 
 @endpoints.on("GET /_broker/queues/{vhost}/{queue}/pytest", tag=ADMINISTRATOR, query=LifeQuery)

@@ -61,7 +61,7 @@ def test_a_matching_event_is_counted(log: EventLog, criteria: dict[str, Any]) ->
         ({"routing_key": "order.created"}, "routing_key is 'order.created.42', not 'order.created'"),
         ({"routing_key": "ORDER.*"}, "routing_key is 'order.created.42', not 'ORDER.*'"),
         ({"queue": "other"}, "queue is 'orders', not 'other'"),
-        ({"since": 1}, "it is not after #1"),
+        ({"since": 1}, "it is not after event 1"),
         ({"body_json": {"id": 43}}, "body.id is 42, not 43"),
         ({"body_json": {"paid": 1}}, "body.paid is True, not 1"),
         ({"body_json": {"lines": []}}, "body.lines is [{'sku': 'a', 'count': 1}], not []"),
@@ -181,17 +181,46 @@ def test_a_failure_names_the_count_and_the_closest_events(lab: Lab, peer: Peer) 
         "1 wanted, 0 found: event publish, routing_key 'orders', body 'a'",
         "in vhost '/', of 2 events in the log",
         "closest:",
-        "  #2 publish of message 2 (exchange '', routing key 'orders', routed to orders)",
+        "  event 2: publish of message 2 (exchange '', routing key 'orders', routed to orders)",
         "      body is 'b', not 'a'",
-        "  #1 publish of message 1 (exchange '', routing key 'invoices', routed to no queue)",
+        "  event 1: publish of message 1 (exchange '', routing key 'invoices', routed to no queue)",
         "      routing_key is 'invoices', not 'orders'",
     ]
+
+
+def test_a_failure_for_an_unwanted_event_shows_it(lab: Lab, peer: Peer) -> None:
+    peer.declare("orders")
+    log = lab.broker.event_logs.start(lab.vhost)
+    for _ in range(5):
+        peer.publish("orders", b"a")
+    assert failure(log, Criteria(queue="orders"), "none").splitlines() == [
+        "none wanted, 5 found: event publish, queue 'orders'",
+        "in vhost '/', of 5 events in the log",
+        "found:",
+        *(
+            f"  event {number}: publish of message {number} (exchange '', routing key 'orders', routed to orders)"
+            for number in (1, 2, 3)
+        ),
+        "  and 2 more",
+    ]
+
+
+def test_a_failure_says_how_many_messages_were_published_before_the_log(lab: Lab, peer: Peer) -> None:
+    peer.declare("orders")
+    peer.publish("orders", b"a")
+    first = lab.broker.event_logs.start(lab.vhost)
+    beginning = "the log began at 22:13:20.000 UTC, and"
+    assert failure(first, Criteria(), "1").splitlines()[2] == f"{beginning} 1 message was published before"
+    lab.broker.event_logs.stop(lab.vhost)
+    peer.publish("orders", b"b")
+    second = lab.broker.event_logs.start(lab.vhost)
+    assert failure(second, Criteria(), "none").splitlines()[2] == f"{beginning} 2 messages were published before"
 
 
 def test_descriptions_of_events_name_their_place(lab: Lab, peer: Peer, log: EventLog) -> None:
     peer.get("orders")
     assert described(log.events[-1], log.vhost) == (
-        "#2 deliver of message 1 in queue 'orders' (exchange 'amq.topic', routing key 'order.created.42')"
+        "event 2: deliver of message 1 in queue 'orders' (exchange 'amq.topic', routing key 'order.created.42')"
     )
 
 

@@ -138,6 +138,7 @@ def test_an_event_log_is_switched_on_and_off(desk: Desk) -> None:
     assert desk.get("/_broker/event-log") == (200, [])
     assert desk.ask("PUT", "/_broker/event-log/%2F", {"events_max": 10}) == (204, None)
     expected = {"vhost": "/", "events": 0, "skipped": 0, "events_max": 10, "bytes_max": 67108864}
+    expected |= {"began_at_us": desk.broker.now * 1000, "published_before": 0}
     assert desk.get("/_broker/event-log") == (200, [expected])
     assert desk.ask("PUT", "/_broker/event-log") == (204, None)
     assert desk.get("/_broker/event-log") == (200, [expected])

@@ -2,7 +2,7 @@
 
 import { get, set } from "./api.js";
 import { h, put, show, text, toast } from "./dom.js";
-import { exchangeName, number, path } from "./format.js";
+import { date, exchangeName, number, path } from "./format.js";
 import { lifeDrawing } from "./life_drawing.js";
 import { part } from "./list.js";
 import { preview } from "./payload.js";
@@ -43,8 +43,12 @@ export function lifePart(vhost, name) {
     }
   }
 
-  function listOf({ messages, skipped }) {
-    const lost = skipped ? h("p", { class: "note" }, `The event log keeps the newest events; ${number(skipped)} older ones are no longer known.`) : null;
+  function listOf({ messages, skipped, published_before: before, began_at_us: beganUs }) {
+    const notes = [
+      skipped ? `The event log keeps the newest events; ${number(skipped)} older ones are no longer known.` : "",
+      before ? `The event log began on ${date(beganUs / 1000)}. ${number(before)} ${before === 1 ? "message was" : "messages were"} published before, and cannot be found here.` : "",
+    ];
+    const lost = notes.filter(Boolean).map((note) => h("p", { class: "note" }, note));
     if (!messages.length) return [h("div", { class: "empty" }, h("b", null, search.value ? "No message in the event log matches." : "No message has come here since the event log was started.")), lost];
     return [messages.map((one) => lifeOf(one, name)), lost];
   }
