@@ -14,14 +14,11 @@ from typing import Any, Final, NamedTuple
 
 from amqp_broker.run_report.drawing import Graph, shortened
 from amqp_broker.run_report.life_graph import life_graph
-from amqp_broker.run_report.sentences import sentence
+from amqp_broker.run_report.sentences import clock_words, duration, sentence
 from amqp_broker.run_report.texts import shown
 from amqp_broker.run_report.topology_graph import topology_graph
 
 STYLE: Final = Path(__file__).with_name("style.css")
-# Units of durations, and the least move of the clock that is named: a clock that stands moves back all the time.
-UNITS: Final = (("days", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1000), ("ms", 1))
-MOVED_MS_MIN: Final = 100
 # Events of a message that are listed: the first and the last ones. Characters of the value of a property.
 FIRST_EVENTS: Final = 40
 LAST_EVENTS: Final = 20
@@ -97,7 +94,9 @@ def _vhost(report: Row, is_named: bool) -> Iterator[str]:
 
 def _facts(report: Row) -> Iterator[str]:
     """Yield faults, clock and open connections."""
-    facts = [*map(_fault, report["faults"]), *_clock(report["clock"]), *map(shown, report["connections"])]
+    words = clock_words(report["clock"])
+    clock = [shown(f"{words[0].upper()}{words[1:]}")] if words else []
+    facts = [*map(_fault, report["faults"]), *clock, *map(shown, report["connections"])]
     if facts:
         yield '<ul class="facts">'
         yield from (f"<li>{fact}" for fact in facts)
@@ -110,22 +109,6 @@ def _fault(rule: Row) -> str:
     hits = "hit nothing" if not rule["hits"] else f"hit {rule['hits']} time{'s' if rule['hits'] > 1 else ''}"
     words = f"Fault {rule['id']}, {rule['action']} on {rule['on']}{f' ({given})' if given else ''}, {hits}"
     return f'<span class="fault">{shown(words)}</span>'
-
-
-def _clock(clock: Row) -> Iterator[str]:
-    is_moved = clock["moved_ms"] >= MOVED_MS_MIN
-    if is_moved or clock["is_frozen"]:
-        now = datetime.fromtimestamp(clock["now_ms"] / 1000, UTC).isoformat(" ", "milliseconds")
-        moved = f"the clock was moved by {_duration(clock['moved_ms'])}" if is_moved else ""
-        frozen = "the clock is frozen" if clock["is_frozen"] else ""
-        words = " and ".join(filter(None, (moved, frozen)))
-        yield shown(f"{words[0].upper()}{words[1:]}; it was {now.removesuffix('+00:00')} UTC at the end")
-
-
-def _duration(ms: float) -> str:
-    """Return a duration in its largest unit: `1.5 h`."""
-    unit, length = next((one for one in UNITS if ms >= one[1]), UNITS[-1])
-    return f"{round(ms / length, 2):g} {unit}"
 
 
 def _lives(report: Row) -> Iterator[str]:
@@ -177,7 +160,7 @@ def _steps(events: Sequence[Row], *, is_numbered: bool) -> Iterator[str]:
             continue
         tone = ' class="fault"' if event["event"] == "fault" else ""
         message = f"<td>{event['message_number'] or ''}" if is_numbered else ""
-        after = _duration((event["time_us"] - start_us) / 1000)
+        after = duration((event["time_us"] - start_us) / 1000)
         yield f"<tr{tone}><td>{after}{message}<td>{shown(sentence(event))}</tr>"
     yield "</table>"
 

@@ -1,12 +1,19 @@
-"""An event of a message as a sentence: "acknowledged by 127.0.0.1:40000, channel 1"."""
+"""Sentences of reports, about events of messages and about the clock.
+
+For example, an event is "acknowledged by 127.0.0.1:40000, channel 1".
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import Any, Final
 
 # Names of queues in one sentence.
 NAMES_MAX: Final = 5
+# Units of durations, and the least move of the clock that is named: a clock that stands moves back all the time.
+UNITS: Final = (("days", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1000), ("ms", 1))
+MOVED_MS_MIN: Final = 100
 
 Row = dict[str, Any]
 
@@ -15,6 +22,24 @@ def sentence(event: Row) -> str:
     """Return what happened, by the row of an event."""
     describe = _WORDS.get(event["event"])
     return event["event"] if describe is None else describe(event)
+
+
+def clock_words(clock: Row) -> str:
+    """Return how far a clock was moved, and that its time is no real time; "" for one that was left alone."""
+    is_moved = clock["moved_ms"] >= MOVED_MS_MIN
+    if not is_moved and not clock["is_frozen"]:
+        return ""
+    now = datetime.fromtimestamp(clock["now_ms"] / 1000, UTC).isoformat(" ", "milliseconds").removesuffix("+00:00")
+    moved = f"the clock was moved by {duration(clock['moved_ms'])}" if is_moved else ""
+    frozen = "the clock is frozen" if clock["is_frozen"] else ""
+    words = " and ".join(filter(None, (moved, frozen)))
+    return f"{words}; it was {now} UTC at the end, and times are by this clock"
+
+
+def duration(ms: float) -> str:
+    """Return a duration in its largest unit: `1.5 h`."""
+    unit, length = next((one for one in UNITS if ms >= one[1]), UNITS[-1])
+    return f"{round(ms / length, 2):g} {unit}"
 
 
 def _publish(event: Row) -> str:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from amqp_broker.broker.admin.access import Permission
 from amqp_broker.broker.scheduling.portions import finished
 from amqp_broker.management.documents.vhost_report import described, vhost_report
+from amqp_broker.run_report.sentences import clock_words
 from amqp_broker.testing.event_log import EmbeddedEventLog
 from amqp_broker.testing.failure_report import LINES_MAX, FailureReport
 from amqp_broker.testing.lab_controls import EmbeddedAdvice, EmbeddedFaults
@@ -121,8 +122,17 @@ class EmbeddedVHost:
 
     def event_log(self) -> EmbeddedEventLog:
         """Return the event log of this vhost; the first call switches it on. A restart of the broker empties it."""
-        self._has_log = True
-        return EmbeddedEventLog(self.broker, self.name)
+        log = EmbeddedEventLog(self.broker, self.name)
+        if not self._has_log:
+            self._has_log = True
+            self.broker.ask(self._note_log)
+        return log
+
+    def _note_log(self, server: Server) -> None:
+        core = server.broker
+        log = core.event_logs.of(core.vhost(self.name))
+        if log is not None and log.beginning:
+            self._failure_report.note_log(log.beginning)
 
     def capture(
         self, *, exchange: str | None = None, routing_key: str | None = None
@@ -164,24 +174,32 @@ class EmbeddedVHost:
         self.broker.reset(self.name)
 
     def failure_report(self, lines_max: int = LINES_MAX) -> str:
-        """Return a line for each of the last events: publishes, deliveries, nacks, faults and the like."""
+        """Return a line for each of the last events: publishes, deliveries, nacks, faults and the like.
+
+        A clock that was moved or frozen has a line before them.
+        """
         if not self.broker.is_running:
             return self._failure_report.text(lines_max)
-        return self.broker.ask(lambda server: self._failure_report.text(lines_max))
+
+        def look(server: Server) -> str:
+            lines = [self._failure_report.text(lines_max)]
+            if lines[0] and (words := clock_words(self._clock(server))):
+                lines.insert(0, f"({words})")
+            return "\n".join(lines)
+
+        return self.broker.ask(look)
+
+    def _clock(self, server: Server) -> dict[str, Any]:
+        """Return how the clock stands, and how far it was moved since the vhost was created."""
+        clock = server.clock
+        moved_ms = clock.offset() - self._clock_offset_ms
+        return {"now_ms": clock.now(), "moved_ms": moved_ms, "is_frozen": clock.is_frozen}
 
     def report(self) -> dict[str, Any]:
         """Return what a report shows of this vhost (docs/test-report.md). Without its event log it has no messages."""
 
         def look(server: Server) -> dict[str, Any]:
-            clock = server.clock
-            steps = vhost_report(
-                server.broker.vhost(self.name),
-                now_ms=clock.now(),
-                moved_ms=clock.offset() - self._clock_offset_ms,
-                is_frozen=clock.is_frozen,
-                earlier_count=self._failure_report.earlier_count,
-            )
-            return finished(steps)
+            return finished(vhost_report(server.broker.vhost(self.name), **self._clock(server)))
 
         return self.broker.ask(look)
 

@@ -1,6 +1,7 @@
 """The report of a failed test: what happened to the messages of its vhost, a line for each event.
 
-The confirm of a publish and the ack of a delivery are parts of its line. Effects of fault rules are marked.
+The return and the confirm of a publish, and the ack of a delivery, are parts of its line. Effects of fault rules are
+marked. Messages have their numbers in the event log.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ LINES_MAX: Final = 20
 BODY_BYTES_MAX: Final = 60
 # Different routing keys without a queue for which a report looks for close ones.
 HINTS_MAX: Final = 20
+# Characters of the arguments of a Celery task that are shown.
+ARGUMENTS_CHARS_MAX: Final = 100
 # Faults that change an event; others have lines of their own.
 MARKING: Final = frozenset(
     {
@@ -40,15 +43,15 @@ MARKED: Final = {DELIVER: "deliver", DEAD_LETTER: "dead_letter"}
 
 
 # Events that join the line of another one.
-BEGINNINGS: Final = {"confirm": "publish", "ack": "deliver", "rollback": "tx_publish"}
+BEGINNINGS: Final = {"return": "publish", "confirm": "publish", "ack": "deliver", "rollback": "tx_publish"}
 AT_EXCHANGES: Final = ("publish", "tx_publish", "rollback", "route", "return", "confirm")
 
 
 class ReportedEvent(NamedTuple):
     """An event of the trace (broker/observe/trace.py), or a fault.
 
-    `number` counts the messages of the vhost from 1; 0 is no message, or one that is older than the report. `name` is
-    that of the exchange or queue, or of the connection of a fault. `remark` explains the event.
+    `number` is that of the message; 0 is no message, or one that is older than the trace. `name` is that of the
+    exchange or queue, or of the connection of a fault. `remark` explains the event.
     """
 
     kind: str
@@ -67,8 +70,6 @@ class FailureReport:
         self.events: deque[ReportedEvent] = deque(maxlen=events_max)
         self.skipped = 0
         self._vhost: VHost | None = None
-        # Number of messages that the broker had seen before the first one of this report.
-        self.earlier_count = 0
         # The actions that have hit a message, by its number and the kind of the event.
         self._hits: dict[tuple[int, str], list[str]] = {}
         # Hints at routing keys without a queue, by exchange and routing key, while the topology stays as it is.
@@ -78,12 +79,11 @@ class FailureReport:
     def begin(self, vhost: VHost) -> None:
         """Report the events of a vhost from now on, until it is deleted."""
         self._vhost = vhost
-        self.earlier_count = vhost.broker.message_count
         vhost.tracing.observe(self.add)
 
     def add(self, kind: str, name: str, headers: dict[str, Any], message: Message | None, body: bytes) -> None:
         """Add an event (an `Observer`)."""
-        number = self._number(headers["message_number"])
+        number = int(headers["message_number"])
         if kind == "fault":
             self._add_fault(number, headers)
             return
@@ -110,13 +110,14 @@ class FailureReport:
                 self.events[at] = event._replace(remark=_remark(faults))
                 break
 
+    def note_log(self, beginning: str) -> None:
+        """Note that the event log of the vhost begins now, after messages were published."""
+        self._append(ReportedEvent("event_log", "", 0, {}, b"", 0, beginning))
+
     def _append(self, event: ReportedEvent) -> None:
         if len(self.events) == self.events.maxlen:
             self.skipped += 1
         self.events.append(event)
-
-    def _number(self, number: int) -> int:
-        return max(0, number - self.earlier_count)
 
     def _hint(self, exchange: str, keys: list[str]) -> str:
         place, vhost = (exchange, keys[0] if keys else ""), self._vhost
@@ -146,15 +147,18 @@ def _remark(faults: list[str]) -> str:
 
 
 def _lines(events: deque[ReportedEvent]) -> list[str]:
-    """Describe events; a confirm joins the line of its publish, and an ack that of its delivery."""
+    """Describe events. Answers join the line of what they answer: a return and a confirm, or an ack."""
     shown: list[tuple[ReportedEvent, list[str]]] = []
     awaiting: dict[tuple[Any, ...], list[str]] = {}
     for event in events:
         # A stream delivers a message to several consumers.
         who = tuple(event.headers.get(name) for name in ("connection", "channel", "consumer_tag"))
-        outcomes = awaiting.pop((BEGINNINGS.get(event.kind), event.number, event.name, who), None)
-        if outcomes is not None:
-            outcomes.append(_outcome(event))
+        beginning = BEGINNINGS.get(event.kind), event.number, event.name, who
+        if beginning in awaiting:
+            awaiting[beginning].append(_outcome(event))
+            # A confirm follows a return.
+            if event.kind != "return":
+                del awaiting[beginning]
         else:
             shown.append((event, []))
             if event.number:
@@ -167,11 +171,15 @@ def _outcome(event: ReportedEvent) -> str:
         return ", acked"
     if event.kind == "rollback":
         return f", not committed ({event.headers['reason']})"
+    if event.kind == "return":
+        return f", returned ({event.headers['reply_code']} {event.headers['reply_text']})"
     return ", confirmed" if event.headers["ack"] else f", nacked{event.remark}"
 
 
 def _line(event: ReportedEvent, outcomes: list[str]) -> str:
     headers, kind = event.headers, event.kind
+    if kind == "event_log":
+        return f"{'':>5} {kind:<11} {event.remark}"
     number = f"#{event.number}" if event.number else ""
     if kind in AT_EXCHANGES or (kind == "drop" and event.headers.get("queue", "") is None):
         place = f"exchange '{event.name}', routing key {', '.join(map(repr, headers['routing_keys']))}"
@@ -228,12 +236,28 @@ def _places(headers: dict[str, Any]) -> list[str]:
 
 
 def _former(event: ReportedEvent) -> str:
-    """Return the number of the message that was dead-lettered, from its distance to the new one."""
-    number = event.number - (event.headers["message_number"] - event.headers["from_message_number"])
-    return f"#{number}" if number > 0 else "an earlier message"
+    number = event.headers["from_message_number"]
+    return f"#{number}" if number else "an earlier message"
 
 
 def _body(event: ReportedEvent) -> str:
+    return _task(event.headers["properties"].get("headers", {})) or _octets(event)
+
+
+def _task(headers: dict[str, Any]) -> str:
+    """Return the call of a Celery task, which its headers describe; "" for other messages.
+
+    Source: Celery, "Message Protocol", version 2.
+    """
+    name, retries = headers.get("task"), headers.get("retries")
+    arguments = [headers.get("argsrepr"), headers.get("kwargsrepr")]
+    if not isinstance(name, str) or not all(isinstance(one, str) for one in arguments):
+        return ""
+    shown = [f"{one[:ARGUMENTS_CHARS_MAX]}…" if len(one) > ARGUMENTS_CHARS_MAX else one for one in map(str, arguments)]
+    return f"task {name}, args {shown[0]}, kwargs {shown[1]}" + (f", retry {retries}" if retries else "")
+
+
+def _octets(event: ReportedEvent) -> str:
     if event.body_bytes > len(event.body):
         return f"{event.body!r}… ({event.body_bytes} bytes)"
     return repr(event.body)

@@ -16,6 +16,6 @@ def logging_lab(compat: str = "4.2") -> Lab:
     return lab
 
 
-def report_of(lab: Lab, *, moved_ms: int = 0, is_frozen: bool = False, earlier_count: int = 0) -> dict[str, Any]:
-    steps = vhost_report(lab.vhost, now_ms=lab.now, moved_ms=moved_ms, is_frozen=is_frozen, earlier_count=earlier_count)
+def report_of(lab: Lab, *, moved_ms: int = 0, is_frozen: bool = False) -> dict[str, Any]:
+    steps = vhost_report(lab.vhost, now_ms=lab.now, moved_ms=moved_ms, is_frozen=is_frozen)
     return finished(steps)

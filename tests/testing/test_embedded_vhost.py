@@ -140,6 +140,22 @@ def test_the_vhost_is_deleted_after_a_failed_test(broker: EmbeddedBroker) -> Non
     assert vhost.name not in broker.ask(lambda server: list(server.broker.vhosts))
 
 
+def test_the_report_names_a_late_log_and_a_moved_clock() -> None:
+    with EmbeddedBroker() as broker, broker.vhost() as vhost, connect(vhost.url) as connection:
+        assert vhost.failure_report() == ""
+        channel = connection.channel()
+        channel.confirm_delivery()
+        channel.basic_publish("", "nowhere", b"")
+        vhost.event_log()
+        broker.clock.advance("30m")
+        clock, publish, log = vhost.failure_report().splitlines()
+    assert clock.startswith("(the clock was moved by 30 min; it was ")
+    assert clock.endswith(" UTC at the end, and times are by this clock)")
+    assert publish.split()[:2] == ["#1", "publish"]
+    assert log.split()[0] == "event_log"
+    assert log.endswith("and 1 message was published before")
+
+
 def test_a_stopped_broker_is_no_error() -> None:
     with EmbeddedBroker() as broker:
         with broker.vhost() as vhost:

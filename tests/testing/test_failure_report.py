@@ -27,8 +27,7 @@ def test_each_event_of_a_message_has_a_line() -> None:
     shown = f"b'{'m' * 60}'… (100 bytes)"
     lines = [
         f"#1 publish exchange '', routing key 'q' -> 'q', confirmed: {shown}",
-        "#2 publish exchange '', routing key 'nowhere' -> no queue, confirmed: b''",
-        "#2 return exchange '', routing key 'nowhere': 312 NO_ROUTE",
+        "#2 publish exchange '', routing key 'nowhere' -> no queue, returned (312 NO_ROUTE), confirmed: b''",
         f"#1 deliver queue 'q' to {name} channel 1: {shown}",
         "#1 nack queue 'q', requeued",
         f"#1 deliver queue 'q' again to {name} channel 1: {shown}",
@@ -63,17 +62,51 @@ def test_without_events_the_report_is_empty() -> None:
     assert FailureReport().text() == ""
 
 
-def test_the_messages_of_a_report_are_numbered_from_1() -> None:
+def test_a_message_has_the_same_number_in_the_report_and_in_the_event_log() -> None:
     lab = Lab()
     peer, former, report = lab.connect(), FailureReport(), FailureReport()
-    peer.send(commands.Queue.Declare(queue="q"))
+    dead = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead", "x-max-length": 0}
+    peer.declare("q", arguments=dead)
     former.begin(lab.vhost)
     peer.publish("q", b"1")
     report.begin(lab.vhost)
+    log = lab.broker.event_logs.start(lab.vhost)
     peer.publish("q", b"2")
-    assert words(report.text()) == ["#1 publish exchange '', routing key 'q' -> 'q': b'2'"]
+    assert [line.split()[0] for line in words(report.text())] == ["#3", "#3", "#4"]
+    assert "(was #3)" in words(report.text())[-1]
+    assert [event.number for event in log.events] == [3, 3, 4]
+
+
+def test_a_message_that_is_older_than_all_reports_has_no_number() -> None:
+    lab, report = Lab(), FailureReport()
+    peer = lab.connect()
+    peer.declare("q")
+    peer.publish("q", b"1")
+    report.begin(lab.vhost)
     peer.send(commands.Basic.Get(queue="q", no_ack=True))
-    assert words(report.text())[-1] == f"deliver queue 'q' to {peer.session.name} channel 1: b'1'"
+    assert words(report.text()) == [f"deliver queue 'q' to {peer.session.name} channel 1: b'1'"]
+
+
+def test_a_celery_task_is_shown_by_its_name_and_arguments() -> None:
+    lab = Lab()
+    peer, report = lab.connect(), reported(lab)
+    peer.declare("celery")
+    headers: FieldTable = {"task": "shop.charge", "argsrepr": "('7',)", "kwargsrepr": "{}", "retries": 0}
+    peer.publish("celery", b'[["7"], {}, {}]', headers=headers)
+    peer.publish("celery", b'[["7"], {}, {}]', headers={**headers, "argsrepr": f"({'7' * 150},)", "retries": 2})
+    peer.publish("celery", b"other", headers={"task": "shop.charge"})
+    bodies = [line.partition("'celery': ")[2] for line in words(report.text())]
+    assert bodies == [
+        "task shop.charge, args ('7',), kwargs {}",
+        f"task shop.charge, args ({'7' * 99}…, kwargs {{}}, retry 2",
+        "b'other'",
+    ]
+
+
+def test_a_late_event_log_has_a_line() -> None:
+    report = reported(Lab())
+    report.note_log("the log began late")
+    assert words(report.text()) == ["event_log the log began late"]
 
 
 def test_an_ack_joins_the_line_of_its_delivery() -> None:
@@ -96,8 +129,8 @@ def test_an_ack_joins_the_line_of_its_delivery() -> None:
         (Rule("confirm_drop"), "#1 publish exchange '', routing key 'q' -> 'q' (fault confirm_drop): b'm'"),
         (
             Rule("return"),
-            "#1 publish exchange '', routing key 'q' -> no queue (fault return), confirmed: b'm'\n"
-            "#1 return exchange '', routing key 'q': 312 NO_ROUTE",
+            "#1 publish exchange '', routing key 'q' -> no queue (fault return), "
+            "returned (312 NO_ROUTE), confirmed: b'm'",
         ),
         (
             Rule("close_channel", on="publish"),

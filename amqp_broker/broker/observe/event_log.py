@@ -157,7 +157,7 @@ class EventLog:
         seconds, ms = divmod(self.began_at_us // 1000 % DAY_MS, 1000)
         at = f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}.{ms:03}"
         messages = "1 message was" if count == 1 else f"{count} messages were"
-        return f"the log began at {at} UTC, and {messages} published before"
+        return f"the log began at {at} UTC of the broker's clock, and {messages} published before"
 
     def message_of(self, event: Event) -> Message | None:
         """Return the message of an event; None if its first event has been dropped."""

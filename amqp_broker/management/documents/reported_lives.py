@@ -62,12 +62,11 @@ class End(NamedTuple):
 
 
 class Lives:
-    """The lives of the messages in an event log. Numbers are shown without the `earlier_count` first ones."""
+    """The lives of the messages in an event log."""
 
-    def __init__(self, vhost: VHost, log: EventLog, earlier_count: int) -> None:
+    def __init__(self, vhost: VHost, log: EventLog) -> None:
         self._vhost = vhost
         self._log = log
-        self._earlier_count = earlier_count
         self._hints: dict[tuple[str, str], str] = {}
 
     def rows(self) -> Steps[tuple[list[dict[str, Any]], int]]:
@@ -158,7 +157,7 @@ class Lives:
             dict.fromkeys(name for event in life for name in (event.queue, *event.queues) if name is not None)
         )
         row: dict[str, Any] = {
-            "number": int(first.number) - self._earlier_count,
+            "number": int(first.number),
             "exchange": text_of(first.exchange),
             "routing_keys": [text_of(key) for key in first.routing_keys],
             "events": [self._event_row(event) for event in life[:EVENTS_MAX]],
@@ -176,9 +175,6 @@ class Lives:
 
     def _event_row(self, event: Event) -> dict[str, Any]:
         row = event_row(event, truncate=0)
-        for name in ("message_number", "from_message_number"):
-            if row.get(name):
-                row[name] -= self._earlier_count
         if event.exchange and event.kind in ("publish", "route", "dead_letter"):
             row["indirect"] = [text_of(name) for name in event.queues if not self._is_bound(name, event.exchange)]
         return row

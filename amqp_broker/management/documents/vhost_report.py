@@ -30,19 +30,16 @@ CONSUMERS_MAX: Final = 20
 STEP: Final = 200
 
 
-def vhost_report(
-    vhost: VHost, *, now_ms: int, moved_ms: int, is_frozen: bool, earlier_count: int = 0
-) -> Steps[dict[str, Any]]:
+def vhost_report(vhost: VHost, *, now_ms: int, moved_ms: int, is_frozen: bool) -> Steps[dict[str, Any]]:
     """Return the report of a vhost as JSON. Without an event log it has no lives.
 
-    The clock shows `now_ms` (since the epoch), and was moved by `moved_ms`. Messages are numbered without those that
-    the broker had before, `earlier_count`.
+    The clock shows `now_ms` (since the epoch), and was moved by `moved_ms`.
     """
     log = vhost.broker.event_logs.of(vhost)
     lives: list[dict[str, Any]] = []
     lives_skipped = 0
     if log is not None:
-        lives, lives_skipped = yield from Lives(vhost, log, earlier_count).rows()
+        lives, lives_skipped = yield from Lives(vhost, log).rows()
     shown_connections = sorted(islice(vhost.connections, OBJECTS_MAX), key=lambda one: one.name)
     connections = yield from described(vhost, shown_connections)
     queues = list(islice(vhost.queues.values(), OBJECTS_MAX))

@@ -209,7 +209,7 @@ def test_a_failure_says_how_many_messages_were_published_before_the_log(lab: Lab
     peer.declare("orders")
     peer.publish("orders", b"a")
     first = lab.broker.event_logs.start(lab.vhost)
-    beginning = "the log began at 22:13:20.000 UTC, and"
+    beginning = "the log began at 22:13:20.000 UTC of the broker's clock, and"
     assert failure(first, Criteria(), "1").splitlines()[2] == f"{beginning} 1 message was published before"
     lab.broker.event_logs.stop(lab.vhost)
     peer.publish("orders", b"b")

@@ -59,15 +59,6 @@ def test_a_life_has_the_events_of_its_dead_letters(lab: Lab, peer: Peer) -> None
     assert (second["number"], second["places"][0]["sentences"]) == (2, ["It is here, ready."])
 
 
-def test_messages_are_numbered_without_earlier_ones(lab: Lab, peer: Peer) -> None:
-    peer.publish("q", b"")
-    get(peer, "q")
-    peer.send(commands.Basic.Reject(1, requeue=False))
-    [life] = report_of(lab, earlier_count=-10)["lives"]
-    assert (life["number"], events(life)[-1]) == (11, ("dead_letter", 12))
-    assert life["events"][-1]["from_message_number"] == 11
-
-
 # Ends
 
 
