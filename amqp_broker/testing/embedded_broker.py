@@ -14,7 +14,7 @@ from typing import Any, Final, Self, TypeVar
 from urllib.parse import quote
 
 from amqp_broker.broker.admin.access import Permission
-from amqp_broker.broker.observe.closest_keys import did_you_mean
+from amqp_broker.broker.admin.similar_names import did_you_mean
 from amqp_broker.broker.operations.resetting import reset, reset_vhost
 from amqp_broker.broker.queues.queue import Queue
 from amqp_broker.server.server import Server

@@ -16,7 +16,7 @@ from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from amqp_broker.amqp.errors import NotFound
-from amqp_broker.broker.observe.closest_keys import did_you_mean
+from amqp_broker.broker.admin.similar_names import did_you_mean
 from amqp_broker.broker.observe.event_log import Event, EventLog, MessageWait
 from amqp_broker.broker.observe.matching import Criteria, failure
 from amqp_broker.broker.observe.waiting import IdleWait, Wait
@@ -160,8 +160,7 @@ def queue_in(vhost: VHost, name: str) -> Queue:
     """Return a queue, exclusive ones included. Raise NotFound."""
     if name in vhost.queues:
         return vhost.queues[name]
-    question = did_you_mean(name, vhost.queues)
-    raise NotFound(f"no queue '{name}' in {vhost}" + (f": {question}" if question else ""))
+    raise NotFound(f"no queue '{name}' in {vhost}{did_you_mean(name, vhost.queues, ': ')}")
 
 
 async def _done(wait: Wait, timeout_s: float) -> None:

@@ -47,6 +47,8 @@ INTERNAL: Final = f"{Path(__file__).parents[1]}{os.sep}"
 STANDARD_LIBRARY: Final = f"{Path(os.__file__).parent}{os.sep}"
 # The vhost of the running test.
 VHOST: Final = pytest.StashKey["AnyVHost"]()
+# The names of all markers that are registered.
+MARKERS: Final = pytest.StashKey[set[str]]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -142,8 +144,9 @@ def amqp_vhost(request: pytest.FixtureRequest, _amqp_brokers: dict[str, AnyBroke
         for line, apply in MARKS.items():
             with _explained(line):
                 apply(request.node, vhost)
+        allowed = _allowed_habits(request.node)
         yield vhost
-    _report_advice(request.node, vhost)
+    _report_advice(request.config, vhost, allowed)
     _report_unused_faults(request.config, vhost)
     _report_leaks(request.config, vhost)
 
@@ -187,16 +190,20 @@ def _habits(config: pytest.Config) -> frozenset[str]:
     return named(_option(config, "amqp-fail-on-advice").replace(",", " ").split())
 
 
-def _report_advice(item: pytest.Item, vhost: AnyVHost) -> None:
-    from amqp_broker.testing.embedded_vhost import EmbeddedVHost
-
-    if not _option(item.config, "amqp-fail-on-advice") or not isinstance(vhost, EmbeddedVHost):
-        return
+def _allowed_habits(item: pytest.Item) -> frozenset[str]:
+    """Return the habits that the markers of a test permit."""
     from amqp_broker.broker.lab.habits import named
 
     with _explained(ADVICE_MARK):
-        allowed = named(name for mark in item.iter_markers("amqp_allow_advice") for name in mark.args or ("all",))
-    failing = _habits(item.config) - allowed
+        return named(name for mark in item.iter_markers("amqp_allow_advice") for name in mark.args or ("all",))
+
+
+def _report_advice(config: pytest.Config, vhost: AnyVHost, allowed: frozenset[str]) -> None:
+    from amqp_broker.testing.embedded_vhost import EmbeddedVHost
+
+    if not _option(config, "amqp-fail-on-advice") or not isinstance(vhost, EmbeddedVHost):
+        return
+    failing = _habits(config) - allowed
     reported = [str(advice) for advice in vhost.advised if advice.habit.name in failing]
     if reported:
         pytest.fail("the broker advises:\n" + "\n".join(reported), pytrace=False)
@@ -231,11 +238,31 @@ def _report_leftovers(
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Fail a test whose own marker prepares a vhost that the test does not use, since it might pass."""
+    """Fail a test that might pass without its marker.
+
+    The marker has a typo, or it prepares a vhost that the test does not use.
+    """
+    for mark in item.iter_markers():
+        if mark.name not in _marker_names(item.config) and (question := _similar_marker(mark.name)):
+            pytest.fail(f"@pytest.mark.{mark.name} is unknown{question}", pytrace=False)
     if "amqp_vhost" not in getattr(item, "fixturenames", ()):
         for mark in item.own_markers:
             if mark.name in VHOST_MARKS:
                 pytest.fail(f"@pytest.mark.{mark.name} needs the fixture amqp_vhost or amqp_url", pytrace=False)
+
+
+def _marker_names(config: pytest.Config) -> set[str]:
+    """Return the names of all registered markers."""
+    if MARKERS not in config.stash:
+        config.stash[MARKERS] = {line.partition(":")[0].partition("(")[0].strip() for line in config.getini("markers")}
+    return config.stash[MARKERS]
+
+
+def _similar_marker(name: str) -> str:
+    """Return a question for one of the plugin's markers; "" if none is similar."""
+    from amqp_broker.broker.admin.similar_names import did_you_mean
+
+    return did_you_mean(name, (line.partition("(")[0] for line in (*MARKS, COMPAT_MARK, ADVICE_MARK)), "; ")
 
 
 @contextmanager
@@ -247,7 +274,8 @@ def _explained(line: str) -> Iterator[None]:
         reason = str(error)
     else:
         return
-    pytest.fail(f"@pytest.mark.{line.partition('(')[0]}: {reason}", pytrace=False)
+    # Without the error as its context, which would be shown before the sentence.
+    raise pytest.fail.Exception(f"@pytest.mark.{line.partition('(')[0]}: {reason}", pytrace=False) from None
 
 
 def _argument(mark: pytest.Mark) -> Any:
@@ -277,6 +305,7 @@ def _broker_for(request: pytest.FixtureRequest, brokers: dict[str, AnyBroker]) -
 
 
 def _declare(item: pytest.Item, vhost: AnyVHost) -> None:
+    from amqp_broker.broker.admin.similar_names import did_you_mean
     from amqp_broker.management.documents.parsing import parse
 
     # Markers of outer scopes are applied first.
@@ -289,6 +318,10 @@ def _declare(item: pytest.Item, vhost: AnyVHost) -> None:
             )
             try:
                 given = parse(path.read_bytes())
+            except FileNotFoundError:
+                files = (file.name for file in path.parent.iterdir()) if path.parent.is_dir() else ()
+                question = did_you_mean(path.name, files, "; ")
+                raise ValueError(f"there is no file {path}{question}") from None
             except ValueError as error:
                 raise ValueError(f"{path}: {error}") from None
         vhost.import_definitions(given)

@@ -299,6 +299,7 @@ LAYERS = {
             "settings",
             "settings/sources",
             "broker/scheduling",
+            "broker/admin",
             "broker/lab",
             "broker/observe",
             "broker",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from amqp_broker.amqp.errors import AMQPError, InvalidParameter
 from amqp_broker.broker.admin import globs, patterns
 from amqp_broker.broker.lab.dice import Dice
+from amqp_broker.broker.admin.similar_names import did_you_mean
 
 if TYPE_CHECKING:
     from amqp_broker.broker.clients.client_connection import Connection
@@ -213,7 +214,7 @@ class Rule:
         if unknown := [name for name in given if name not in names]:
             word = unknown[0].lower().replace("-", "_")
             wanted = word if word in names else OTHER_NAMES.get(word)
-            question = f"; did you mean '{wanted}'?" if wanted else ""
+            question = f"; did you mean '{wanted}'?" if wanted else did_you_mean(word, names, "; ")
             raise InvalidParameter(f"a fault has no field '{unknown[0]}', but {', '.join(sorted(names))}{question}")
         # A field that is null counts as absent.
         return cls(**{name: value for name, value in given.items() if value is not None})
@@ -279,7 +280,8 @@ class Rule:
         """Fill in defaults. Raise InvalidParameter for a rule that is not possible."""
         action = ACTIONS.get(self.action)
         if action is None:
-            raise InvalidParameter(f"unknown action '{self.action}'; there are: {', '.join(ACTIONS)}")
+            question = did_you_mean(self.action, ACTIONS, "; ")
+            raise InvalidParameter(f"unknown action '{self.action}'; there are: {', '.join(ACTIONS)}{question}")
         self._check_types()
         self.on = self.on or action.on[0]
         if self.on not in action.on:
@@ -302,7 +304,8 @@ class Rule:
         if self.on == NOW and (self.times is not None or self.after or self.probability != 1.0):
             raise InvalidParameter("times, after and probability mean nothing on 'now'")
         if self.method is not None and not any(can_hit(self.action, self.method, name) for name in METHODS):
-            raise InvalidParameter(f"method '{self.method}' is none of those that a rule can hit: {', '.join(METHODS)}")
+            those = ", ".join(METHODS) + did_you_mean(self.method, METHODS, "; ")
+            raise InvalidParameter(f"method '{self.method}' is none of those that a rule can hit: {those}")
         code, text = REPLIES.get(self.action, (0, ""))
         self.code = self.code or code
         if "code" in action.may_have and self.code not in REPLY_CODES:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from amqp_broker.broker.admin.similar_names import did_you_mean
 from amqp_broker.broker.queues.reply import REPLY_PREFIX
 
 if TYPE_CHECKING:
@@ -135,7 +136,8 @@ def named(names: Iterable[str]) -> frozenset[str]:
     found = set(names)
     unknown = sorted(found - {"all", *HABITS})
     if unknown:
-        raise ValueError(f"unknown habit '{unknown[0]}'; the habits are all, {', '.join(HABITS)}")
+        question = did_you_mean(unknown[0], HABITS, "; ")
+        raise ValueError(f"unknown habit '{unknown[0]}'; the habits are all, {', '.join(HABITS)}{question}")
     return frozenset(HABITS) if "all" in found else frozenset(found)
 
 

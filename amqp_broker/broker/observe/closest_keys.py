@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from itertools import islice
 from typing import TYPE_CHECKING, Final
+
+from amqp_broker.broker.admin.similar_names import did_you_mean
 
 if TYPE_CHECKING:
     from amqp_broker.broker.vhost import VHost
 
-# Keys that are compared, and keys that a hint names.
-COMPARED_MAX: Final = 500
+# Keys that a hint names.
 NAMED_MAX: Final = 3
-# Likeness from which on a key is close, from 0 to 1 (difflib).
-LIKENESS_MIN: Final = 0.75
 # Types that route by a routing key.
 _BY_KEY: Final = frozenset({"direct", "topic"})
 
@@ -31,14 +30,6 @@ def hint(vhost: VHost, exchange: str, routing_key: str) -> str:
         return ""
     keys = dict.fromkeys(binding.routing_key for binding in found.bindings.values())
     return did_you_mean(routing_key, keys) or f"its bindings have {_named(keys)}"
-
-
-def did_you_mean(name: str, names: Iterable[str]) -> str:
-    """Return a question that names the closest of `names`; "" if none is close."""
-    from difflib import get_close_matches  # only failures need it
-
-    closest = get_close_matches(name, list(islice(names, COMPARED_MAX)), NAMED_MAX, LIKENESS_MIN)
-    return f"did you mean {' or '.join(map(repr, closest))}?" if closest else ""
 
 
 def _named(keys: Collection[str]) -> str:

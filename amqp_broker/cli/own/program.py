@@ -11,7 +11,7 @@ from typing import Final
 import click
 
 from amqp_broker import __version__
-from amqp_broker.broker.observe.closest_keys import did_you_mean
+from amqp_broker.broker.admin.similar_names import did_you_mean
 from amqp_broker.cli.own.command_exit import fail, run_and_exit
 from amqp_broker.cli.rabbitmq.tool_names import TOOLS
 from amqp_broker.exit_codes import EX_USAGE

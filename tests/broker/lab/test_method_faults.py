@@ -147,6 +147,7 @@ def test_a_hit_is_an_event_that_names_the_method(lab: Lab, peer: Peer) -> None:
     ("fields", "reason"),
     [
         ({"on": "method", "method": "queue.declar"}, "method 'queue.declar' is none of those that a rule can hit: acc"),
+        ({"on": "method", "method": "queue.declar"}, "; did you mean 'queue.declare'"),
         ({"on": "method", "method": "basic.ack"}, "method 'basic.ack' is none of those that a rule can hit"),
         ({"on": "method", "method": "channel.close"}, "method 'channel.close' is none of those"),
         ({"on": "publish", "method": "queue.declare"}, "'method' is not known on 'publish'"),
