@@ -47,7 +47,7 @@ from amqp_broker.broker.vhost import VHost
 if TYPE_CHECKING:
     from amqp_broker.amqp.message import Message
     from amqp_broker.broker.clients.client_channel import ClientChannel
-    from amqp_broker.broker.observe.waiting import IdleWait
+    from amqp_broker.broker.observe.waiting import QueueWait
     from amqp_broker.broker.queues.consumer import Consumer
     from amqp_broker.broker.queues.kept_dead_letters import KeptDeadLetter
     from amqp_broker.broker.queues.queue import Queue
@@ -114,7 +114,7 @@ class Broker:
         self.advice: Advisor = Advisor(self)
         self.incidents = Incidents(self)
         self.event_logs = EventLogs(self)
-        self.idle_waits: list[IdleWait] = []
+        self.queue_waits: list[QueueWait] = []
         self.connection_numbers = count(FIRST_CONNECTION)
         self.message_numbers = MessageNumbers(lambda: self.now_us())
         # To call when the current turn of the loop ends.

@@ -106,8 +106,8 @@ class FlushCycle:
                 transport.write(output)
             if session.state is ENDED:
                 transport.close()
-        if broker.idle_waits:
-            for wait in list(broker.idle_waits):
+        if broker.queue_waits:
+            for wait in list(broker.queue_waits):
                 wait.check()
         while patterns.warnings:
             logger.warning("%s", patterns.warnings.popleft())

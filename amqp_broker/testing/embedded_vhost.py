@@ -12,12 +12,15 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from amqp_broker.broker.admin.access import Permission
+from amqp_broker.broker.admin.similar_names import did_you_mean
+from amqp_broker.broker.observe.waiting import DepthWait
 from amqp_broker.broker.scheduling.portions import finished
 from amqp_broker.management.documents.vhost_report import described, vhost_report
 from amqp_broker.run_report.sentences import clock_words
 from amqp_broker.testing.event_log import EmbeddedEventLog
 from amqp_broker.testing.failure_report import LINES_MAX, FailureReport
 from amqp_broker.testing.lab_controls import EmbeddedAdvice, EmbeddedFaults
+from amqp_broker.testing.server_loop import awaited, blocked, done
 
 if TYPE_CHECKING:
     from amqp_broker.broker.lab.advice import Advice
@@ -119,6 +122,31 @@ class EmbeddedVHost:
     def depth(self, queue: str) -> int:
         """Return the number of ready messages of a queue. Raise NotFound."""
         return self.broker.depth(queue, self.name)
+
+    def wait_depth(self, queue: str, count: int, *, timeout_s: float = 5.0) -> None:
+        """Wait until a queue has exactly `count` ready messages; it may be declared meanwhile.
+
+        Raise AssertionError after `timeout_s`, with the number that it has.
+        """
+        server = self.broker.server
+        blocked(server, self._wait_depth(server, queue, count, timeout_s), timeout_s)
+
+    async def wait_depth_async(self, queue: str, count: int, *, timeout_s: float = 5.0) -> None:
+        """Do `wait_depth` without blocking the event loop of the caller."""
+        server = self.broker.server
+        await awaited(server, self._wait_depth(server, queue, count, timeout_s))
+
+    async def _wait_depth(self, server: Server, name: str, count: int, timeout_s: float) -> None:
+        vhost = server.broker.vhost(self.name)
+        wait = DepthWait(vhost, name, count)
+        await done(wait, timeout_s)
+        if wait.is_done:
+            return
+        queue = vhost.queues.get(name)
+        if queue is None:
+            raise AssertionError(f"no queue '{name}' in {vhost}{did_you_mean(name, vhost.queues, ': ')}")
+        found = f"{queue.ready_count} ready and {queue.unacked_count} unacked"
+        raise AssertionError(f"{count} ready wanted in queue '{name}', which has {found} after {timeout_s:g} s")
 
     def event_log(self) -> EmbeddedEventLog:
         """Return the event log of this vhost; the first call switches it on. A restart of the broker empties it."""

@@ -11,15 +11,15 @@ Returned events never change. After a restart of the broker the log is empty.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Coroutine
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from amqp_broker.amqp.errors import NotFound
 from amqp_broker.broker.admin.similar_names import did_you_mean
 from amqp_broker.broker.observe.event_log import Event, EventLog, MessageWait
 from amqp_broker.broker.observe.matching import Criteria, failure
-from amqp_broker.broker.observe.waiting import IdleWait, Wait
+from amqp_broker.broker.observe.waiting import IdleWait
+from amqp_broker.testing.server_loop import awaited, blocked, done, is_in_loop
 
 if TYPE_CHECKING:
     from amqp_broker.broker.queues.queue import Queue
@@ -28,9 +28,6 @@ if TYPE_CHECKING:
     from amqp_broker.testing.embedded_broker import EmbeddedBroker
 
 T = TypeVar("T")
-
-# Time that the server may take to answer, beyond the timeout of a wait.
-ANSWER_S: Final = 60.0
 
 
 class EmbeddedEventLog:
@@ -83,7 +80,7 @@ class EmbeddedEventLog:
 
     async def wait_async(self, criteria: Criteria, count: int = 1, *, timeout_s: float = 5.0) -> list[Event]:
         """Do `wait` without blocking the event loop of the caller."""
-        return await self._awaited(self._messages(criteria, count, f"{count}", timeout_s))
+        return await awaited(self._server, self._messages(criteria, count, f"{count}", timeout_s))
 
     def none(self, criteria: Criteria, *, timeout_s: float = 0.0) -> None:
         """Wait for `timeout_s`. Raise AssertionError as soon as an event matches."""
@@ -91,7 +88,7 @@ class EmbeddedEventLog:
 
     async def none_async(self, criteria: Criteria, *, timeout_s: float = 0.0) -> None:
         """Do `none` without blocking the event loop of the caller."""
-        await self._awaited(self._messages(criteria, 0, "none", timeout_s))
+        await awaited(self._server, self._messages(criteria, 0, "none", timeout_s))
 
     def idle(self, queue: str | None = None, *, timeout_s: float = 5.0) -> None:
         """Wait until no message is ready or unacked in the vhost or in one queue.
@@ -102,7 +99,7 @@ class EmbeddedEventLog:
 
     async def idle_async(self, queue: str | None = None, *, timeout_s: float = 5.0) -> None:
         """Do `idle` without blocking the event loop of the caller."""
-        await self._awaited(self._idle(queue, timeout_s))
+        await awaited(self._server, self._idle(queue, timeout_s))
 
     def _checked(self, criteria: Criteria) -> EventLog:
         criteria.check()
@@ -112,7 +109,7 @@ class EmbeddedEventLog:
 
     async def _messages(self, criteria: Criteria, count: int, wanted: str, timeout_s: float) -> list[Event]:
         wait = MessageWait(self._checked(criteria), criteria, count, none=wanted == "none")
-        await _done(wait, timeout_s)
+        await done(wait, timeout_s)
         if not wait.is_met:
             raise AssertionError(failure(wait.log, criteria, wanted))
         return wait.found
@@ -122,7 +119,7 @@ class EmbeddedEventLog:
         if queue is not None:
             queue_in(vhost, queue)
         wait = IdleWait(vhost, queue)
-        await _done(wait, timeout_s)
+        await done(wait, timeout_s)
         if not wait.is_done:
             busy = (f"queue {one.queue!r} has {one.ready} ready and {one.unacked} unacked" for one in wait.busy())
             raise AssertionError("not idle: " + ", ".join(busy))
@@ -130,30 +127,13 @@ class EmbeddedEventLog:
     # From other threads
 
     def _blocked(self, work: Coroutine[Any, Any, T], timeout_s: float) -> T:
-        """Block the thread until the server has done some work. Raise RuntimeError in the server's own loop."""
-        if self._is_in_loop:
-            work.close()
-            raise RuntimeError("the broker runs in the event loop of the caller, which must await: use wait_async")
-        return asyncio.run_coroutine_threadsafe(work, self._server.loop).result(timeout_s + ANSWER_S)
-
-    async def _awaited(self, work: Coroutine[Any, Any, T]) -> T:
-        if self._is_in_loop:
-            return await work
-        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._server.loop))
+        return blocked(self._server, work, timeout_s)
 
     def _ask(self, question: Callable[[], T]) -> T:
         async def answer() -> T:
             return question()
 
-        return question() if self._is_in_loop else self._blocked(answer(), 0)
-
-    @property
-    def _is_in_loop(self) -> bool:
-        """Return whether the caller runs in the event loop of the server."""
-        try:
-            return asyncio.get_running_loop() is self._server.loop
-        except RuntimeError:
-            return False
+        return question() if is_in_loop(self._server) else self._blocked(answer(), 0)
 
 
 def queue_in(vhost: VHost, name: str) -> Queue:
@@ -161,15 +141,3 @@ def queue_in(vhost: VHost, name: str) -> Queue:
     if name in vhost.queues:
         return vhost.queues[name]
     raise NotFound(f"no queue '{name}' in {vhost}{did_you_mean(name, vhost.queues, ': ')}")
-
-
-async def _done(wait: Wait, timeout_s: float) -> None:
-    """Wait until a condition holds, or for `timeout_s`."""
-    is_done = asyncio.Event()
-    wait.begin(is_done.set)
-    try:
-        await asyncio.wait_for(is_done.wait(), timeout_s)
-    except TimeoutError:
-        pass  # the caller checks the condition
-    finally:
-        wait.end()

@@ -137,6 +137,7 @@ class ExternalVHost(_External):
         {
             *("advice", "advised", "begin", "capture", "depth", "end", "event_log", "faults", "messages", "queues"),
             *("nemesis", "replay", "replay_async", "report", "reported", "reset", "unused_faults"),
+            *("wait_depth", "wait_depth_async"),
         }
     )
 

@@ -76,10 +76,10 @@ def test_a_long_poll_is_answered_by_the_message_that_it_waits_for() -> None:
             status, answer = polled.result()
             assert (status, [message["payload"] for message in answer["messages"]]) == (200, ["1", "2"])
             idle = threads.submit(poll, running, "/_broker/idle?timeout_s=25")
-            running.until(lambda server: server.broker.idle_waits)
+            running.until(lambda server: server.broker.queue_waits)
             client.consume("q", no_ack=True)
             assert idle.result() == (200, {"is_idle": True})
-        assert running.ask(lambda server: ([r.waits for r in server.broker.event_logs], server.broker.idle_waits)) == (
+        assert running.ask(lambda server: ([r.waits for r in server.broker.event_logs], server.broker.queue_waits)) == (
             [[]],
             [],
         )

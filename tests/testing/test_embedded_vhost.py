@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import asyncio
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 
+import aio_pika
 import pika
 import pytest
 from pika.exceptions import AMQPError
@@ -138,6 +140,33 @@ def test_the_vhost_is_deleted_after_a_failed_test(broker: EmbeddedBroker) -> Non
     with pytest.raises(ZeroDivisionError), broker.vhost() as vhost:
         raise ZeroDivisionError
     assert vhost.name not in broker.ask(lambda server: list(server.broker.vhosts))
+
+
+def test_a_wait_for_a_depth_says_what_the_depth_was(broker: EmbeddedBroker) -> None:
+    with broker.vhost() as vhost, connect(vhost.url) as connection:
+        with pytest.raises(AssertionError, match="no queue 'orders' in vhost"):
+            vhost.wait_depth("orders", 0, timeout_s=0)
+        channel = connection.channel()
+        channel.queue_declare("orders")
+        for _ in range(3):
+            channel.basic_publish("", "orders", b"")
+        vhost.wait_depth("orders", 3)
+        channel.basic_get("orders")
+        message = "^3 ready wanted in queue 'orders', which has 2 ready and 1 unacked after 0.01 s$"
+        with pytest.raises(AssertionError, match=message):
+            vhost.wait_depth("orders", 3, timeout_s=0.01)
+        with pytest.raises(AssertionError, match="did you mean 'orders'"):
+            vhost.wait_depth("order", 3, timeout_s=0)
+
+
+async def test_a_depth_is_awaited_while_an_asyncio_client_publishes(broker: EmbeddedBroker) -> None:
+    with broker.vhost() as vhost:
+        waiting = asyncio.create_task(vhost.wait_depth_async("orders", 1))
+        async with await aio_pika.connect(vhost.url) as connection:
+            channel = await connection.channel()
+            await channel.declare_queue("orders", durable=True)
+            await channel.default_exchange.publish(aio_pika.Message(b""), "orders")
+            await waiting
 
 
 def test_the_report_names_a_late_log_and_a_moved_clock() -> None:

@@ -154,5 +154,5 @@ async def test_a_broker_in_the_loop_of_the_test_is_awaited() -> None:
             await channel.default_exchange.publish(aio_pika.Message(b""), "nowhere", mandatory=False)
             assert [event.kind for event in await log.wait_async(Criteria())] == ["publish"]
         assert log.count(Criteria()) == 1
-        with pytest.raises(RuntimeError, match="use wait_async"):
+        with pytest.raises(RuntimeError, match="use the method that ends with _async"):
             log.wait(Criteria())

@@ -49,32 +49,57 @@ class Busy(NamedTuple):
     unacked: int
 
 
-class IdleWait(Wait):
+class QueueWait(Wait):
+    """A condition of the queues of a vhost, which the server checks after each change."""
+
+    def __init__(self, vhost: VHost) -> None:
+        super().__init__()
+        self.vhost = vhost
+
+    def begin(self, on_done: Callable[[], None]) -> None:
+        super().begin(on_done)
+        if not self.is_done:
+            self.vhost.broker.queue_waits.append(self)
+
+    def end(self) -> None:
+        super().end()
+        if self in self.vhost.broker.queue_waits:
+            self.vhost.broker.queue_waits.remove(self)
+
+    def check(self) -> None:
+        """Finish if the condition holds."""
+        raise NotImplementedError
+
+
+class DepthWait(QueueWait):
+    """Done when a queue has exactly `count` ready messages; it may be declared meanwhile."""
+
+    def __init__(self, vhost: VHost, queue: str, count: int) -> None:
+        super().__init__(vhost)
+        self.queue = queue
+        self.count = count
+        self.check()
+
+    def check(self) -> None:
+        queue = self.vhost.queues.get(self.queue)
+        if not self.is_done and queue is not None and queue.ready_count == self.count:
+            self.finish()
+
+
+class IdleWait(QueueWait):
     """Done when no message is ready or unacked in a vhost, or in one of its queues.
 
     Streams are ignored, because their messages are never removed, and so are messages in delayed exchanges.
     """
 
     def __init__(self, vhost: VHost, queue: str | None = None) -> None:
-        super().__init__()
-        self.vhost = vhost
+        super().__init__(vhost)
         self.queue = queue
         # A queue that was busy at the last check: as long as it is, the others need no look.
         self._busy: Queue | None = None
         self.check()
 
-    def begin(self, on_done: Callable[[], None]) -> None:
-        super().begin(on_done)
-        if not self.is_done:
-            self.vhost.broker.idle_waits.append(self)
-
-    def end(self) -> None:
-        super().end()
-        if self in self.vhost.broker.idle_waits:
-            self.vhost.broker.idle_waits.remove(self)
-
     def check(self) -> None:
-        """Check the condition; the server does so after each change."""
         if self.is_done or self._is_still_busy():
             return
         self._busy = next(filter(_is_busy, self._queues()), None)

@@ -5,12 +5,12 @@ from typing import Any
 import pytest
 from pamqp.commands import Basic, Queue
 
-from amqp_broker.broker.observe.waiting import Busy, IdleWait
+from amqp_broker.broker.observe.waiting import Busy, DepthWait, IdleWait, QueueWait
 from tests.peer import Lab, Peer
 
 
 class Done:
-    def __init__(self, wait: IdleWait) -> None:
+    def __init__(self, wait: QueueWait) -> None:
         self.times = 0
         wait.begin(self)
 
@@ -20,7 +20,7 @@ class Done:
 
 def look(lab: Lab) -> None:
     """Check waits as the server does after each read."""
-    for wait in list(lab.broker.idle_waits):
+    for wait in list(lab.broker.queue_waits):
         wait.check()
 
 
@@ -41,7 +41,7 @@ def test_a_vhost_is_idle_when_its_last_message_is_settled(lab: Lab, peer: Peer) 
     look(lab)
     assert done.times == 1
     wait.end()
-    assert lab.broker.idle_waits == []
+    assert lab.broker.queue_waits == []
 
 
 def test_a_queue_with_a_delayed_message_is_not_idle() -> None:
@@ -55,10 +55,27 @@ def test_a_queue_with_a_delayed_message_is_not_idle() -> None:
     assert IdleWait(lab.vhost).busy() == [Busy("q", 1, 0)]
 
 
+def test_a_wait_for_a_depth_ends_with_exactly_this_number_of_ready_messages(lab: Lab, peer: Peer) -> None:
+    wait = DepthWait(lab.vhost, "q", 2)
+    done = Done(wait)
+    look(lab)
+    peer.declare("q")
+    peer.publish("q")
+    look(lab)
+    assert done.times == 0
+    peer.publish("q")
+    look(lab)
+    look(lab)
+    assert done.times == 1
+    peer.get("q", no_ack=False)
+    assert not DepthWait(lab.vhost, "q", 2).is_done
+    assert Done(DepthWait(lab.vhost, "q", 1)).times == 1
+
+
 def test_a_wait_for_an_idle_vhost_is_done_at_once(lab: Lab, peer: Peer) -> None:
     peer.declare("q")
     assert Done(IdleWait(lab.vhost)).times == 1
-    assert lab.broker.idle_waits == []
+    assert lab.broker.queue_waits == []
 
 
 def test_a_wait_for_one_queue_ignores_the_others(lab: Lab, peer: Peer) -> None:
