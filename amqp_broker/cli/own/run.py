@@ -1,7 +1,7 @@
 """`amqp-broker run -- COMMAND`: a broker for one command.
 
 The broker is a process of its own, so that the command's work does not slow it down, and so that it survives the
-Ctrl-C which the command may want to handle. On Linux it ends with this process, however that ends.
+Ctrl-C which the command may want to handle. On Linux both end with this process, however that ends.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
@@ -133,7 +133,7 @@ def start_broker(options: list[str], folder: Path) -> subprocess.Popen[bytes]:
             stdout=sys.stderr if is_shown else log,
             stderr=sys.stderr if is_shown else log,
             start_new_session=True,
-            preexec_fn=end_with_parent if sys.platform == "linux" else None,
+            preexec_fn=until_end_of_this(),
         )
 
 
@@ -154,8 +154,22 @@ def shows_log(options: Sequence[str]) -> bool:
 PLACES = ("RABBITMQ_NODE_PORT", "RABBITMQ_NODE_IP_ADDRESS", "AMQP_BROKER_PORT", "AMQP_BROKER_HOST", "RABBITMQ_NODENAME")
 
 
-def end_with_parent() -> None:
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+def until_end_of_this() -> Callable[[], None] | None:
+    """Return what a child does before its program runs, so that it is terminated when this process ends.
+
+    Only Linux has it. There, the end of the thread that starts the child counts, which is the main thread here.
+    """
+    if sys.platform != "linux":
+        return None
+    parent, libc = os.getpid(), ctypes.CDLL(None)
+
+    def prepare() -> None:
+        libc.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+        if os.getppid() != parent:
+            # It has ended meanwhile.
+            os._exit(128 + signal.SIGTERM)
+
+    return prepare
 
 
 def wait_for_ports(broker: subprocess.Popen[bytes], folder: Path, received: list[int]) -> dict[str, int] | None:
@@ -236,7 +250,7 @@ def run_command(command: list[str], environment: Mapping[str, str], received: li
     `received` has the signals that came before the command could get them.
     """
     try:
-        child = subprocess.Popen(command, env=dict(environment))
+        child = subprocess.Popen(command, env=dict(environment), preexec_fn=until_end_of_this())
     except FileNotFoundError:
         print(f"amqp-broker: '{command[0]}': command not found.", file=sys.stderr)
         return EX_NOT_FOUND
