@@ -5,10 +5,13 @@ from __future__ import annotations
 import functools
 import inspect
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar, overload
 
 from amqp_broker.testing.embedded_broker import EmbeddedBroker
+from amqp_broker.testing.embedded_vhost import EmbeddedVHost
+from amqp_broker.testing.shared_brokers import left_as_found
 
 Result = TypeVar("Result")
 
@@ -35,14 +38,14 @@ def with_vhost(test: Callable[..., Any] | None = None, /, **settings: Any) -> An
 
         @functools.wraps(test)
         async def in_vhost(*arguments: Any, **options: Any) -> Any:
-            with _broker(settings).vhost() as vhost:
+            with _lent(settings) as vhost:
                 return await test(*arguments, **options, vhost=vhost)
 
     else:
 
         @functools.wraps(test)
         def in_vhost(*arguments: Any, **options: Any) -> Any:
-            with _broker(settings).vhost() as vhost:
+            with _lent(settings) as vhost:
                 return test(*arguments, **options, vhost=vhost)
 
     # A test runner that looks at the arguments does not see this one.
@@ -50,6 +53,14 @@ def with_vhost(test: Callable[..., Any] | None = None, /, **settings: Any) -> An
     kept = [parameter for name, parameter in signature.parameters.items() if name != "vhost"]
     in_vhost.__signature__ = signature.replace(parameters=kept)  # type: ignore[attr-defined]
     return in_vhost
+
+
+@contextmanager
+def _lent(settings: dict[str, Any]) -> Iterator[EmbeddedVHost]:
+    """Lend a vhost of the broker with these settings, whose fault rules are left as they were."""
+    broker = _broker(settings)
+    with left_as_found(broker), broker.vhost() as vhost:
+        yield vhost
 
 
 def _broker(settings: dict[str, Any]) -> EmbeddedBroker:

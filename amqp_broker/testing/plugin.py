@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from amqp_broker.testing.embedded_vhost import EmbeddedVHost
     from amqp_broker.testing.external_broker import ExternalBroker, ExternalVHost
     from amqp_broker.testing.lab_controls import EmbeddedAdvice
+    from amqp_broker.testing.shared_brokers import SharedBrokers
 
     AnyBroker: TypeAlias = EmbeddedBroker | ExternalBroker
     AnyVHost: TypeAlias = EmbeddedVHost | ExternalVHost
@@ -42,11 +43,11 @@ LEFTOVERS: Final = ("amqp-broker-leaks", "amqp-broker-unused-faults")
 CHOICES: Final = ("ignore", "warn", "fail")
 # Lines of the report of a failed test with -v.
 ALL_LINES: Final = 200
-# The folders of the broker's modules and of Python's.
-INTERNAL: Final = f"{Path(__file__).parents[1]}{os.sep}"
-STANDARD_LIBRARY: Final = f"{Path(os.__file__).parent}{os.sep}"
 # The vhost of the running test.
 VHOST: Final = pytest.StashKey["AnyVHost"]()
+# The brokers that tests share, and whether a test has looked at them.
+SHARED: Final[pytest.StashKey[SharedBrokers]] = pytest.StashKey()
+BEGUN: Final = pytest.StashKey[bool]()
 # The names of all markers that are registered.
 MARKERS: Final = pytest.StashKey[set[str]]()
 
@@ -121,8 +122,16 @@ def amqp_broker(pytestconfig: pytest.Config, request: pytest.FixtureRequest) -> 
         from amqp_broker.testing.external_broker import ExternalBroker
 
         return ExternalBroker(url, _option(pytestconfig, "amqp-broker-management-url"))
-    start: Callable[[], EmbeddedBroker] = request.getfixturevalue("amqp_broker_factory")
-    return start()
+    return _shared(request)
+
+
+def _shared(request: pytest.FixtureRequest, **settings: Any) -> EmbeddedBroker:
+    """Start a broker that tests share."""
+    from amqp_broker.testing.shared_brokers import SharedBrokers
+
+    broker: EmbeddedBroker = request.getfixturevalue("amqp_broker_factory")(**settings)
+    request.config.stash.setdefault(SHARED, SharedBrokers()).add(broker)
+    return broker
 
 
 @pytest.fixture(scope="session")
@@ -233,6 +242,48 @@ def _report_leftovers(
             warnings.warn(sentence, category, stacklevel=1)
 
 
+# Each test leaves the brokers that it shares with others as it found them (shared_brokers.py)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(
+    fixturedef: pytest.FixtureDef[Any], request: pytest.FixtureRequest
+) -> Generator[None, object, object]:
+    """Keep what a fixture changes that outlives the test."""
+    if fixturedef.scope == "function":
+        _begin(request.node)
+        return (yield)
+    shared = request.config.stash.get(SHARED, None)
+    before = {} if shared is None else shared.looks()
+    result = yield
+    # It may have started the broker.
+    shared = request.config.stash.get(SHARED, None)
+    if shared is not None:
+        shared.keep(before)
+    return result
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_call(item: pytest.Item) -> None:
+    _begin(item)
+
+
+def _begin(item: pytest.Item) -> None:
+    """Restore the brokers when the fixtures of a test have ended, before the end of those that outlive it."""
+    if item.stash.get(BEGUN, False):
+        return
+    item.stash[BEGUN] = True
+    if SHARED in item.config.stash:
+        item.config.stash[SHARED].begin_test()
+
+    def end() -> None:
+        item.stash[BEGUN] = False
+        if SHARED in item.config.stash:
+            item.config.stash[SHARED].end_test()
+
+    item.addfinalizer(end)
+
+
 # Markers
 
 
@@ -300,7 +351,7 @@ def _broker_for(request: pytest.FixtureRequest, brokers: dict[str, AnyBroker]) -
         return outside
     if version not in brokers:
         with _explained(COMPAT_MARK):
-            brokers[version] = request.getfixturevalue("amqp_broker_factory")(compat=version)
+            brokers[version] = _shared(request, compat=version)
     return brokers[version]
 
 
@@ -356,7 +407,9 @@ def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     if VHOST in item.stash and call.excinfo is not None and not item.config.getoption("fulltrace", False):
-        _hide_internal_frames(call.excinfo.value)
+        from amqp_broker.testing.traceback_frames import hide_internal_frames
+
+        hide_internal_frames(call.excinfo.value)
     report = yield
     if report.failed and VHOST in item.stash and _option(item.config, "amqp-report"):
         from amqp_broker.testing.failure_page import attach
@@ -369,29 +422,3 @@ def pytest_runtest_makereport(
         if events:
             report.sections.insert(0, ("amqp", events))
     return report
-
-
-def _hide_internal_frames(error: BaseException) -> None:
-    """Remove the broker's frames from the traceback of an explained error, with those of what it called.
-
-    Others keep all frames, because they may be errors of the broker itself.
-    """
-    is_explained = isinstance(error, AssertionError | FileNotFoundError)
-    if not is_explained and not type(error).__module__.startswith("amqp_broker."):
-        return
-    kept, at, is_hidden = None, error.__traceback__, False
-    while at is not None:
-        path = at.tb_frame.f_code.co_filename
-        is_hidden = path.startswith(INTERNAL) or (is_hidden and not _is_of_test(path))
-        if not is_hidden:
-            if kept is not None:
-                kept.tb_next = at
-            kept = at
-        at = at.tb_next
-    if kept is not None:
-        kept.tb_next = None
-
-
-def _is_of_test(path: str) -> bool:
-    """Return whether a file belongs to neither the broker nor Python."""
-    return not path.startswith(INTERNAL) and (not path.startswith(STANDARD_LIBRARY) or "site-packages" in path)

@@ -61,3 +61,57 @@ def test_one(amqp_url):
 def test_the_ini_file_configures_leaks(suite: Suite) -> None:
     suite.pytester.makefile(".ini", pytest="[pytest]\namqp_broker_leaks = fail\n")
     suite.run(LEAKING).assert_outcomes(passed=1, errors=1)
+
+
+def test_each_test_leaves_the_rules_as_it_found_them_and_a_running_clock(suite: Suite) -> None:
+    tests = """
+@pytest.fixture(scope="module")
+def stopped_time(amqp_broker):
+    amqp_broker.clock.freeze()
+    rule = amqp_broker.faults.add("confirm_drop", routing_key="of the module")
+    yield
+    amqp_broker.faults.remove(rule)
+
+@pytest.fixture(scope="session")
+def dynamic(request):
+    request.getfixturevalue("amqp_broker").faults.add("confirm_drop", routing_key="of the session")
+
+@pytest.fixture
+def of_a_test(amqp_broker):
+    amqp_broker.faults.add("confirm_drop", routing_key="of a fixture")
+
+def state(broker):
+    keys = broker.ask(lambda server: [rule.routing_key for rule in server.broker.faults])
+    return keys, broker.ask(lambda server: server.clock.is_frozen)
+
+@pytest.mark.parametrize("number", range(2))
+def test_without_a_vhost(amqp_broker, of_a_test, number):
+    assert state(amqp_broker) == (["of a fixture"], False)
+    amqp_broker.faults.add("confirm_nack")
+    amqp_broker.clock.freeze()
+
+@pytest.mark.parametrize("number", range(2))
+def test_of_a_version(amqp_vhost, number):
+    assert state(amqp_vhost.broker) == ([], False)
+    amqp_vhost.broker.faults.add("confirm_nack")
+    amqp_vhost.broker.clock.freeze()
+
+test_of_a_version = pytest.mark.amqp_compat("4.3")(test_of_a_version)
+
+@pytest.mark.parametrize("number", range(2))
+def test_of_a_module(amqp_url, amqp_broker, stopped_time, number):
+    assert state(amqp_broker) == (["of the module"], True)
+    amqp_broker.faults.add("confirm_nack")
+
+def test_of_a_session(amqp_vhost, stopped_time, request, amqp_broker):
+    amqp_broker.faults.add("confirm_nack")
+    request.getfixturevalue("dynamic")
+"""
+    later = """
+def test_later(amqp_broker):
+    keys = amqp_broker.ask(lambda server: [rule.routing_key for rule in server.broker.faults])
+    assert keys == ["of the session"]
+    assert amqp_broker.ask(lambda server: server.clock.is_frozen)
+"""
+    suite.pytester.makepyfile(test_later=later)
+    suite.run(tests).assert_outcomes(passed=8)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from amqp_broker.amqp.errors import AMQPError, InvalidParameter
 from amqp_broker.broker.admin import globs, patterns
-from amqp_broker.broker.lab.dice import Dice
 from amqp_broker.broker.admin.similar_names import did_you_mean
+from amqp_broker.broker.lab.dice import Dice
 
 if TYPE_CHECKING:
     from amqp_broker.broker.clients.client_connection import Connection
