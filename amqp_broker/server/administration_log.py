@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
 from amqp_broker.amqp.fields import printable
-from amqp_broker.settings.plugins import BUILT_IN, enabled
+from amqp_broker.settings.plugins import BUILT_IN
 
 logger = logging.getLogger("amqp_broker.server")
 
@@ -37,17 +37,6 @@ TEXTS: Final = {
     ),
 }
 
-# RabbitMQ's plugins that are always on here: exchange types, the event exchange and shovels.
-ALWAYS_ON: Final = (
-    "rabbitmq_consistent_hash_exchange",
-    "rabbitmq_delayed_message_exchange",
-    "rabbitmq_event_exchange",
-    "rabbitmq_random_exchange",
-    "rabbitmq_recent_history_exchange",
-    "rabbitmq_shovel",
-)
-# Plugins that are listeners, by the name of their port.
-LISTENING: Final = {"management": "rabbitmq_management", "prometheus": "rabbitmq_prometheus"}
 # Tools wait for these lines, too.
 READY: Final = "Ready to start client connection listeners"
 COMPLETED: Final = " completed with %d plugins."
@@ -56,13 +45,6 @@ COMPLETED: Final = " completed with %d plugins."
 def config_files(files: Sequence[str]) -> str:
     """Return RabbitMQ's lines about the files of its configuration, of which there is at least one."""
     return "\n                : ".join([f" config file(s) : {files[0]}", *files[1:]])
-
-
-def plugins_of(setting: str, ports: Mapping[str, int]) -> list[str]:
-    """Return the plugins of the list that the user has given, or those that are built in."""
-    if setting:
-        return enabled(setting)
-    return sorted([*ALWAYS_ON, *(plugin for port, plugin in LISTENING.items() if port in ports)])
 
 
 def startup(plugins: Collection[str]) -> str:

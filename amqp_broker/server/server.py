@@ -25,6 +25,7 @@ from amqp_broker.server.listening import BACKLOG, listen_nearby, shown_address, 
 from amqp_broker.server.management import Listeners, ServerNode
 from amqp_broker.server.pauses import Pauses
 from amqp_broker.server.ports_file import write_ports
+from amqp_broker.settings import plugins
 from amqp_broker.settings.readers import octets
 from amqp_broker.settings.settings import OS, Settings, SettingsError
 from amqp_broker.store.checkpoint import FlushFailed
@@ -192,9 +193,9 @@ class Server:
             except OSError:
                 await self.stop()
                 raise
-        plugins = administration_log.plugins_of(self.settings.plugins, self.ports)
-        logger.info(administration_log.COMPLETED, len(plugins))
-        logger.info("%s", administration_log.startup(plugins))
+        started = plugins.with_needed(plugins.explicit(self.settings))
+        logger.info(administration_log.COMPLETED, len(started))
+        logger.info("%s", administration_log.startup(started))
         # Finish the work that a former process left behind.
         self.flush()
 

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from amqp_broker.settings.settings import Settings
 
 # Plugins of RabbitMQ and frequent ones of its community, each with the plugins that it requires.
 _ALONE = """rabbitmq_amqp1_0 rabbitmq_auth_backend_cache rabbitmq_auth_backend_http rabbitmq_auth_backend_ldap
@@ -50,6 +54,15 @@ BUILT_IN = {
     "rabbitmq_shovel_prometheus",
     "rabbitmq_web_dispatch",
 }
+# Of these, the ones that run without being named: exchange types, the event exchange and shovels.
+ALWAYS_ON = (
+    "rabbitmq_consistent_hash_exchange",
+    "rabbitmq_delayed_message_exchange",
+    "rabbitmq_event_exchange",
+    "rabbitmq_random_exchange",
+    "rabbitmq_recent_history_exchange",
+    "rabbitmq_shovel",
+)
 # Values of the setting `plugins`: all that are built in, and none.
 ALL_PLUGINS = "ALL"
 NO_PLUGINS = "none"
@@ -69,6 +82,24 @@ def with_needed(names: Iterable[str]) -> list[str]:
 
 def enabled(setting: str) -> list[str]:
     """Return the plugins that a value of the setting `plugins` enables, with those that they require."""
+    return with_needed(_named(setting))
+
+
+def explicit(settings: Settings) -> list[str]:
+    """Return the plugins of the list that the user has given; without a list, those that are on."""
+    if settings.plugins:
+        return sorted(_named(settings.plugins))
+    with_page = ("rabbitmq_management", "rabbitmq_shovel_management") if settings.management else ()
+    with_metrics = ("rabbitmq_prometheus",) if settings.prometheus else ()
+    return sorted((*ALWAYS_ON, *with_page, *with_metrics))
+
+
+def missing(names: Iterable[str]) -> list[str]:
+    """Return the plugins that this broker does not have, of these and of those that they require."""
+    return [name for name in with_needed(names) if name not in BUILT_IN]
+
+
+def _named(setting: str) -> set[str]:
     if setting == NO_PLUGINS:
-        return []
-    return with_needed(BUILT_IN if setting == ALL_PLUGINS else setting.replace(",", " ").split())
+        return set()
+    return BUILT_IN if setting == ALL_PLUGINS else set(setting.replace(",", " ").split())

@@ -26,7 +26,8 @@ STATUS: dict[str, Any] = {
     "data_folder": "",
     "config_files": ["/etc/rabbitmq/rabbitmq.conf"],
     "log_files": ["/var/log/rabbitmq/rabbit.log", "<stdout>"],
-    "settings": {"port": 5672, "host": "localhost", "connection_max": None},
+    "plugins": ["rabbitmq_management", "rabbitmq_mqtt"],
+    "settings": {"port": 5672, "host": "localhost", "connection_max": None, "enabled_plugins_file": "/etc/plugins"},
 }
 
 

@@ -12,10 +12,10 @@ from amqp_broker.cli.rabbitmq.formatters import erlang
 from amqp_broker.cli.rabbitmq.tool import Report
 from amqp_broker.cli.rabbitmq.words import Misuse, path_of
 
-# RabbitMQ's descriptions of listeners, by protocol.
+# RabbitMQ's descriptions of listeners, by protocol, without AMQP 1.0.
 PURPOSES = {
-    "amqp": "AMQP 0-9-1 and AMQP 1.0",
-    "amqp/ssl": "AMQP 0-9-1 and AMQP 1.0 over TLS",
+    "amqp": "AMQP 0-9-1",
+    "amqp/ssl": "AMQP 0-9-1 over TLS",
     "http": "HTTP API",
     "https": "HTTP API over TLS (HTTPS)",
     "http/prometheus": "Prometheus exporter API over HTTP",
@@ -93,7 +93,15 @@ def status(call: Call) -> Report:
                 f"Python: {found['python']}",
             ],
         ),
-        ("Plugins", ["Enabled plugin file: (none)", "Enabled plugins:"]),
+        (
+            "Plugins",
+            [
+                f"Enabled plugin file: {found['settings']['enabled_plugins_file'] or '(none)'}",
+                "Enabled plugins:",
+                "",
+                *(f" * {name}" for name in active_plugins(found)),
+            ],
+        ),
         ("Data directory", [f"Node data directory: {found['data_folder'] or '(none)'}"]),
         ("Config files", [f" * {file}" for file in found["config_files"]]),
         ("Log file(s)", [f" * {file}" for file in found["log_files"]]),
@@ -118,6 +126,14 @@ def status(call: Call) -> Report:
         ("Listeners", listener_lines(found["listeners"])),
     )
     return Report(text, status_value(call, found))
+
+
+def active_plugins(found: dict[str, Any]) -> list[str]:
+    """Return the plugins that the node runs, with those that they require."""
+    # Health checks start without the settings.
+    from amqp_broker.settings.plugins import BUILT_IN, with_needed
+
+    return [name for name in with_needed(found["plugins"]) if name in BUILT_IN]
 
 
 def memory_lines(found: dict[str, Any]) -> list[str]:
@@ -150,12 +166,13 @@ def status_value(call: Call, found: dict[str, Any]) -> dict[str, Any]:
     """Return the value of `status --formatter json`, with RabbitMQ's names."""
     share = share_of_memory(found)
     return {
-        "active_plugins": [],
+        "active_plugins": active_plugins(found),
         "alarms": alarm_lines(call, found),
         "config_files": found["config_files"],
         "data_directory": found["data_folder"],
         "disk_free": found["disk_free"],
         "disk_free_limit": found["disk_free_limit"],
+        "enabled_plugin_file": found["settings"]["enabled_plugins_file"],
         "file_descriptors": {"total_limit": found["descriptors_limit"], "total_used": found["descriptors_used"]},
         "is_under_maintenance": False,
         "listeners": shown_listeners(call, found["listeners"]),

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 import socket
+import sys
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -15,12 +16,10 @@ from amqp_broker.cli.rabbitmq.command import PLUGINS, Call, Command, Failure, fa
 from amqp_broker.cli.rabbitmq.tool import Report
 from amqp_broker.cli.rabbitmq.words import Misuse
 from amqp_broker.exit_codes import EX_SOFTWARE
-from amqp_broker.settings.plugins import NEEDS, with_needed
+from amqp_broker.settings.plugins import BUILT_IN, NEEDS, missing, with_needed
 
 GROUP = "Plugin Management"
 DEFAULT_FILE = "/etc/rabbitmq/enabled_plugins"
-# Plugins by the protocol of their listeners, with and without TLS.
-LISTENING = {"http": "rabbitmq_management", "http/prometheus": "rabbitmq_prometheus"}
 
 
 def file_of() -> str:
@@ -37,12 +36,14 @@ def read() -> list[str]:
         return []
 
 
-def enabled_at(call: Call, running: bool) -> list[str]:
-    """Return the plugins that are enabled explicitly; without the file, those of the node's listeners."""
-    if not running or os.path.exists(file_of()):  # noqa: PTH110
-        return read()
-    open_ = {item["protocol"].replace("https", "http") for item in call.get("/_broker/status")["listeners"]}
-    return [name for protocol, name in LISTENING.items() if protocol in open_]
+def has_file() -> bool:
+    return os.path.exists(file_of())  # noqa: PTH110
+
+
+def at_node(call: Call) -> list[str]:
+    """Return the plugins that the node was started with, without those that they require."""
+    names: list[str] = call.get("/_broker/status")["plugins"]
+    return names
 
 
 def write(names: Iterable[str]) -> None:
@@ -78,28 +79,45 @@ def change(call: Call, names: list[str], doing: str) -> str:
     unknown = [name for name in call.arguments if name not in NEEDS]
     if unknown:
         raise failed(f"{{:plugins_not_found, [{', '.join(f':{name}' for name in unknown)}]}}", EX_SOFTWARE)
-    before, after = with_needed(read()), with_needed(names)
+    before, after = set(with_needed(read())), set(with_needed(names))
     write(names)
-    started, stopped = sorted(set(after) - set(before)), sorted(set(before) - set(after))
-    lines = ["The following plugins have been configured:", *(f"  {name}" for name in after)]
+    if doing == "Enabling":
+        warn_of_missing(call.arguments)
+    lines = ["The following plugins have been configured:", *(f"  {described(name)}" for name in sorted(after))]
     lines.append(f"Applying plugin configuration to {node}...")
-    if not started and not stopped:
+    if after == before:
         return "\n".join(
             [*lines, "nothing to do." if call.command.name == "set" else "Plugin configuration unchanged."]
         )
+    started, stopped = (sorted(BUILT_IN & (some - others)) for some, others in ((after, before), (before, after)))
     for verb, changed in (("enabled", started), ("disabled", stopped)):
         if changed:
             lines += [f"The following plugins have been {verb}:", *(f"  {name}" for name in changed), ""]
-    if offline:
-        return "\n".join(
-            [*lines, f"set {len(after)} plugins.", "Offline change; changes will take effect at broker restart."]
-        )
+    running = set() if offline else set(with_needed(at_node(call)))
+    if offline or not running.issuperset(started) or running & set(stopped):
+        # A broker reads the file when it starts.
+        late = "Offline change; changes" if offline else "Changes"
+        return "\n".join([*lines, f"set {len(after)} plugins.", f"{late} will take effect at broker restart."])
     counts = [f"{verb} {len(some)} plugins" for verb, some in (("started", started), ("stopped", stopped)) if some]
-    return "\n".join([*lines, f"{' and '.join(counts)}."])
+    return "\n".join([*lines, f"{' and '.join(counts) or 'started 0 plugins'}."])
+
+
+def warn_of_missing(names: Iterable[str]) -> None:
+    """Warn of plugins that this broker does not have. Scripts for several brokers enable them, so it is no error."""
+    if absent := missing(names):
+        them = "them" if len(absent) > 1 else "it"
+        print(f"Warning: this broker does not have {', '.join(absent)}: enabling {them} has no effect", file=sys.stderr)
+
+
+def described(name: str) -> str:
+    """Return a name as the log of the broker's start shows it."""
+    return name if name in BUILT_IN else f"{name} (not available)"
 
 
 def named(call: Call) -> list[str]:
-    return sorted(NEEDS) if call.options.get("all") else call.arguments
+    if not call.options.get("all"):
+        return call.arguments
+    return sorted(BUILT_IN if call.command.name == "enable" else NEEDS)
 
 
 def enable(call: Call) -> str:
@@ -124,11 +142,15 @@ def some(call: Call) -> None:
 
 def list_(call: Call) -> Report:
     pattern = pattern_of(call.arguments[0] if call.arguments else ".*")
-    running = not is_offline(call)
-    explicit = set(enabled_at(call, running))
+    is_running = not is_offline(call)
+    active = at_node(call) if is_running else []
+    running = with_needed(active)
+    # Without the file, the node's plugins are those that are on without being named.
+    explicit = set(active if is_running and not has_file() else read())
+    warn_of_missing(explicit)
     implicit = set(with_needed(explicit)) - explicit
-    version = str(call.get("/_broker/node")["version"]) if running else _version()
-    names = [name for name in sorted(NEEDS) if pattern.search(name)]
+    version = str(call.get("/_broker/node")["version"]) if is_running else _version()
+    names = [name for name in sorted(BUILT_IN) if pattern.search(name)]
     if call.options.get("enabled"):
         names = [name for name in names if name in explicit]
     elif call.options.get("implicitly_enabled"):
@@ -136,31 +158,28 @@ def list_(call: Call) -> Report:
     states = {
         name: "enabled" if name in explicit else "implicit" if name in implicit else "not_enabled" for name in names
     }
+    value = {
+        "format": "normal",
+        "plugins": [
+            {"enabled": state, "name": name, "running": name in running, "version": version}
+            for name, state in states.items()
+        ],
+        "status": "running" if is_running else "node_down",
+    }
     lines = [] if call.is_quiet else [f'Listing plugins with pattern "{pattern.pattern}" ...']
     if call.options.get("minimal"):
-        return Report("\n".join([*lines, *names]), _value(states, version, running))
-    node = call.node if running else place(call)
+        return Report("\n".join([*lines, *names]), value)
+    node = call.node if is_running else place(call)
     lines += [
         " Configured: E = explicitly enabled; e = implicitly enabled",
-        f" | Status: {f'* = running on {node}' if running else f'[failed to contact {node} - status not shown]'}",
+        f" | Status: {f'* = running on {node}' if is_running else f'[failed to contact {node} - status not shown]'}",
         " |/",
     ]
     width = max(map(len, names), default=0)
     for name, state in states.items():
         mark = {"enabled": "E", "implicit": "e"}.get(state, " ")
-        lines.append(f"[{mark}{'*' if running and mark != ' ' else ' '}] {name:{width}} {version}")
-    return Report("\n".join(lines), _value(states, version, running))
-
-
-def _value(states: dict[str, str], version: str, running: bool) -> dict[str, Any]:
-    return {
-        "format": "normal",
-        "plugins": [
-            {"enabled": state, "name": name, "running": running and state != "not_enabled", "version": version}
-            for name, state in states.items()
-        ],
-        "status": "running" if running else "node_down",
-    }
+        lines.append(f"[{mark}{'*' if name in running else ' '}] {name:{width}} {version}")
+    return Report("\n".join(lines), value)
 
 
 def _version() -> str:
@@ -171,7 +190,8 @@ def _version() -> str:
 
 def is_enabled(call: Call) -> str:
     offline = is_offline(call)
-    names, enabled = call.arguments, with_needed(enabled_at(call, not offline))
+    names = call.arguments
+    enabled = [name for name in with_needed(read() if offline else at_node(call)) if name in BUILT_IN]
     what = f"plugin{'s' * (len(names) > 1)} {', '.join(names)}"
     verb = "are" if len(names) > 1 else "is"
     if not call.is_quiet:
@@ -182,10 +202,10 @@ def is_enabled(call: Call) -> str:
             flush=True,
         )
     where = "" if offline else f" on node {call.node}"
-    missing = [name for name in names if name not in enabled]
-    if missing:
-        lacking = f"Plugin{'s' * (len(missing) > 1)} {', '.join(missing)} {'are' if len(missing) > 1 else 'is'}"
-        raise failed(f"{lacking} not enabled{where}. Enabled plugins and dependencies: {', '.join(enabled)}")
+    lacking = [name for name in names if name not in enabled]
+    if lacking:
+        subject = f"Plugin{'s' * (len(lacking) > 1)} {', '.join(lacking)} {'are' if len(lacking) > 1 else 'is'}"
+        raise failed(f"{subject} not enabled{where}. Enabled plugins and dependencies: {', '.join(enabled)}")
     return f"{what.capitalize()} {verb} enabled{where}"
 
 

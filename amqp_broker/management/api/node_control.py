@@ -14,6 +14,7 @@ from amqp_broker.management.http.auth import ADMINISTRATOR, MONITORING
 from amqp_broker.management.http.endpoint import Endpoints
 from amqp_broker.management.http.request import Request
 from amqp_broker.management.http.shapes import read_by, string
+from amqp_broker.settings import plugins
 from amqp_broker.settings.settings import SETTINGS, SettingsError
 from amqp_broker.settings.sources.conf_keys import settings_of
 from amqp_broker.settings.sources.erlang_settings import from_config
@@ -67,6 +68,7 @@ def status(request: Request) -> dict[str, Any]:
         "data_folder": shell.data_folder(),
         "config_files": list(shell.config_files()),
         "log_files": broker.settings.log_files,
+        "plugins": plugins.explicit(broker.settings),
         "settings": {
             setting.name: getattr(broker.settings, setting.name) for setting in SETTINGS if not setting.is_secret
         },

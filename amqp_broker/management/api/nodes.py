@@ -13,6 +13,7 @@ from amqp_broker.management.http.auth import ADMINISTRATOR, MONITORING
 from amqp_broker.management.http.endpoint import Endpoints
 from amqp_broker.management.http.listing import ListQuery, listed_rows
 from amqp_broker.management.http.request import Request
+from amqp_broker.settings import plugins
 from amqp_broker.settings.settings import SETTINGS
 
 endpoints = Endpoints()
@@ -55,17 +56,6 @@ DEMO_MECHANISM: Final = {
     "description": "RabbitMQ Demo challenge-response authentication mechanism",
     "enabled": False,
 }
-PLUGINS: Final = (
-    "rabbitmq_consistent_hash_exchange",
-    "rabbitmq_delayed_message_exchange",
-    "rabbitmq_event_exchange",
-    "rabbitmq_management",
-    "rabbitmq_prometheus",
-    "rabbitmq_random_exchange",
-    "rabbitmq_recent_history_exchange",
-    "rabbitmq_shovel",
-    "rabbitmq_shovel_management",
-)
 # RabbitMQ's tables of statistics, whose waiting changes it counts.
 METRICS: Final = (
     *("connection_closed", "channel_closed", "consumer_deleted", "exchange_deleted", "queue_deleted"),
@@ -93,7 +83,7 @@ def node_row(request: Request) -> dict[str, Any]:
         "db_dir": "none" if broker.settings.store_path is None else str(broker.settings.store_path),
         "disk_free_alarm": "disk" in broker.alarms,
         "disk_free_limit": node.disk_free_limit(),
-        "enabled_plugins": list(PLUGINS),
+        "enabled_plugins": plugins.explicit(broker.settings),
         "exchange_types": exchange_type_rows(broker),
         "fd_total": fd_total,
         "log_files": broker.settings.log_files,

@@ -21,7 +21,12 @@ def test_status_is_a_report_or_json() -> None:
         assert f"\n{line}\n" in report
     for title, line in (("Config files", "/etc/rabbitmq/rabbitmq.conf"), ("Log file(s)", "<stdout>")):
         assert f"\n * {line}\n" in report.partition(title)[2]
+    plugins = "Enabled plugin file: /etc/plugins\nEnabled plugins:\n\n * rabbitmq_management\n"
+    assert plugins in report
     value = json.loads(diagnose("status --formatter json")[0])
+    # Those that this broker has, with the ones that they require.
+    names = ["rabbitmq_management", "rabbitmq_management_agent", "rabbitmq_web_dispatch"]
+    assert value["active_plugins"] == names
     assert value["config_files"] == ["/etc/rabbitmq/rabbitmq.conf"]
     assert value["log_files"] == ["/var/log/rabbitmq/rabbit.log", "<stdout>"]
     assert value["totals"] == {"virtual_host_count": 3, "connection_count": 1, "queue_count": 2}
@@ -94,7 +99,10 @@ def test_messages_of_a_queue_are_most_of_the_memory_by_which_the_broker_grows(tm
 
 
 def test_the_environment_is_printed_as_erlang_terms() -> None:
-    assert diagnose("-q environment")[0] == '[{rabbit,[{ssl_options,[]},{tcp_listeners,[{"localhost",5672}]}]}]\n'
+    assert diagnose("-q environment")[0] == (
+        '[{amqp_broker,[{enabled_plugins_file,<<"/etc/plugins">>}]},\n'
+        ' {rabbit,[{ssl_options,[]},{tcp_listeners,[{"localhost",5672}]}]}]\n'
+    )
 
 
 def test_all_parts_of_a_report_are_about_the_given_node(

@@ -20,6 +20,13 @@ def test_the_node_has_the_files_of_its_configuration_and_its_logs() -> None:
     assert row["log_files"] == ["/logs/own.log", "<stdout>"]
 
 
+def test_the_node_and_its_status_have_the_plugins_that_are_enabled() -> None:
+    desk = Desk(plugins="rabbitmq_management,rabbitmq_mqtt")
+    (row,) = desk.get("/api/nodes")[1]
+    assert row["enabled_plugins"] == desk.get("/_broker/status")[1]["plugins"]
+    assert row["enabled_plugins"] == ["rabbitmq_management", "rabbitmq_mqtt"]
+
+
 def test_nodes_require_the_tag_monitoring() -> None:
     desk = Desk()
     desk.be("management")
