@@ -13,6 +13,7 @@ import click
 from amqp_broker.cli.own.command_error import CommandError
 from amqp_broker.cli.shared import node_finder
 from amqp_broker.cli.shared.http_api import Answered, Api, Place, Refused, Unreachable, without_password
+from amqp_broker.cli.shared.own_program import commands_for
 from amqp_broker.exit_codes import EX_DATAERR, EX_NOPERM, EX_UNAVAILABLE, EX_USAGE
 
 CONFLICT: Final = 409
@@ -106,9 +107,8 @@ def address_near(node: str) -> Address:
         running = node_finder.find(node, os.environ)
     except node_finder.NotRunning as error:
         if error.is_choice:
-            brokers = ", ".join(error.others)
-            raise CommandError(f"several brokers run here: choose one with --node: {brokers}", EX_USAGE) from None
-        others = f"; running here: {', '.join(error.others)}" if error.others else ""
+            raise CommandError(f"several brokers run here; choose one:{commands_for(error.others)}", EX_USAGE) from None
+        others = f"; for one that does:{commands_for(error.others)}" if error.others else ""
         raise CommandError(f"no broker {error.name} runs here{others}", EX_UNAVAILABLE) from None
     except node_finder.UntrustedFolder as error:
         raise CommandError(str(error), EX_NOPERM) from None

@@ -5,14 +5,13 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import shlex
-import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from amqp_broker.cli.own.command_error import CommandError
 from amqp_broker.cli.own.run import SECOND
 from amqp_broker.cli.shared import node_finder
+from amqp_broker.cli.shared.own_program import same_command
 from amqp_broker.server.listening import CannotListen, listen
 from amqp_broker.server.management import MANAGEMENT_PORT, PROMETHEUS_PORT
 from amqp_broker.server.server import TLS_PORT
@@ -51,20 +50,7 @@ def explain(settings: Settings, reason: CommandError, port: int | None = None) -
         sentences.append(str(reason).partition(";")[0])
         # The folder has the name of the other broker's, with the port of the new one.
         options["--data-dir"] = f"{settings.store_path}-{options.get('--port') or settings.port or 2}"
-    command = shlex.join(["amqp-broker", *_with(sys.argv[1:], options)])
-    return CommandError(f"{'; '.join(sentences)}. {SECOND}\n  {command}", reason.exit_code)
-
-
-def _with(words: Sequence[str], options: Mapping[str, str]) -> list[str]:
-    """Return the words of a command with these values of options."""
-    kept: list[str] = []
-    for word in words:
-        before = kept[-1] if kept else ""
-        if before in options:
-            kept.pop()
-        elif word.partition("=")[0] not in options or "=" not in word:
-            kept.append(word)
-    return kept + [word for option in options.items() for word in option]
+    return CommandError(f"{'; '.join(sentences)}. {SECOND}\n  {same_command(options)}", reason.exit_code)
 
 
 def is_taken(host: str, port: int) -> bool:

@@ -16,6 +16,7 @@ from amqp_broker.cli.rabbitmq.options import Option
 from amqp_broker.cli.rabbitmq.words import path_of
 from amqp_broker.cli.shared.http_api import Answered, Api, TimedOut, Unreachable
 from amqp_broker.cli.shared.node_finder import NotRunning, Running, UntrustedFolder
+from amqp_broker.cli.shared.own_program import commands_for
 from amqp_broker.exit_codes import EX_DATAERR, EX_TEMPFAIL, EX_UNAVAILABLE, EX_USAGE
 
 if TYPE_CHECKING:
@@ -173,10 +174,8 @@ class Call:
                 self._running = self.find(str(self.options.get("node", "")))
             except NotRunning as missing:
                 if missing.is_choice:
-                    brokers = ", ".join(missing.others)
-                    raise Failure(
-                        f"Error: several brokers run here: choose one with --node: {brokers}", EX_USAGE
-                    ) from None
+                    commands = commands_for(missing.others)
+                    raise Failure(f"Error: several brokers run here; choose one:{commands}", EX_USAGE) from None
                 raise Failure(unreachable_text(missing), EX_UNAVAILABLE) from None
         return self._running
 
@@ -272,6 +271,7 @@ class Call:
 def unreachable_text(missing: NotRunning) -> str:
     """Return RabbitMQ's message about a node that does not run, with hints for this broker."""
     name, others = missing.name, ", ".join(missing.others)
+    commands = commands_for(missing.others).replace("\n", "\n  ")
     return "\n".join(
         [
             f"Error: unable to perform an operation on node '{name}'. Please see diagnostics information and "
@@ -291,7 +291,7 @@ def unreachable_text(missing: NotRunning) -> str:
             f"{name}:",
             f"  * no control socket of this node in {missing.folder}",
             f"  * other nodes there: [{others}]",
-            "  * suggestion: start the node" + (", or name another with -n" if others else ""),
+            "  * suggestion: start the node" + (f", or ask another:{commands}" if others else ""),
             "",
         ]
     )

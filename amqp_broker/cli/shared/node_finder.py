@@ -19,7 +19,10 @@ USUAL_PORT = "5672"
 
 
 class NotRunning(Exception):
-    """The broker `name` does not run; `others` do. `is_choice` if none was named, and there are several."""
+    """The broker `name` does not run; `others`, which are values of `--node`, do.
+
+    `is_choice` if none was named, and there are several.
+    """
 
     def __init__(self, name: str, others: list[str], folder: str, *, is_choice: bool = False) -> None:
         super().__init__(name)
@@ -56,10 +59,6 @@ def find(given: str, environment: Mapping[str, str]) -> Running:
     """Return the broker `given` by name or port, or by the environment. Raises NotRunning and UntrustedFolder."""
     folder = control_folder(environment)
     _check(folder, environment)
-    # As this module itself writes names.
-    place = given.rpartition(" (port ")[2]
-    if place.endswith(")") and place[:-1].isdecimal():
-        given = place[:-1]
     name = given or environment.get("RABBITMQ_NODENAME", "")
     port = environment.get("RABBITMQ_NODE_PORT") or environment.get("AMQP_BROKER_PORT") or ""
     if given.isdecimal():
@@ -94,11 +93,9 @@ def _check(folder: str, environment: Mapping[str, str]) -> None:
 
 
 def _distinct_names(found: list[Running]) -> list[str]:
-    """Return names for `--node`, with ports where several brokers have one name."""
+    """Return values of `--node`: the names, or the ports if several brokers have one name."""
     names = [running.name for running in found]
-    if len(set(names)) == len(names):
-        return names
-    return [f"{running.name} (port {port_of(running)})" for running in found]
+    return names if len(set(names)) == len(names) else list(map(port_of, found))
 
 
 def port_of(running: Running) -> str:

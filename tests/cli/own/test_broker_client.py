@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -44,10 +45,13 @@ def test_an_address_without_a_broker_is_reported() -> None:
 
 def test_one_of_several_brokers_must_be_chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AMQP_BROKER_RUNTIME_DIR", str(tmp_path))
-    with (
-        RunningServer(control=True, node_name="one@here"),
-        RunningServer(control=True, node_name="two@here"),
-        pytest.raises(CommandError, match="several brokers run here: choose one with --node: ") as caught,
-    ):
-        ask("", "", "GET", "/_broker/clock")
-    assert caught.value.exit_code == 64
+    monkeypatch.setattr(sys, "argv", ["amqp-broker", "clock"])
+    with RunningServer(control=True, node_name="one@here"), RunningServer(control=True, node_name="two@here"):
+        with pytest.raises(CommandError) as caught:
+            ask("", "", "GET", "/_broker/clock")
+        first, *commands = str(caught.value).splitlines()
+        assert first == "several brokers run here; choose one:"
+        assert sorted(commands) == ["  amqp-broker clock --node one@here", "  amqp-broker clock --node two@here"]
+        assert caught.value.exit_code == 64
+        with pytest.raises(CommandError, match=r"no broker 1 runs here; for one that does:\n  amqp-broker clock "):
+            ask("1", "", "GET", "/_broker/clock")

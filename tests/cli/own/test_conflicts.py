@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from amqp_broker.cli.own.conflicts import Wanted, _options, _with, is_taken
+from amqp_broker.cli.own.conflicts import Wanted, _options, is_taken
 from amqp_broker.settings.settings import Settings
 from compat.brokers import free_port
 from compat.waiting import wait_until
@@ -101,16 +101,3 @@ def test_a_broker_in_its_own_way_is_named_without_a_command() -> None:
 def test_behind_the_last_port_there_is_any() -> None:
     settings = Settings(host=HOST, port=65535, management=False, prometheus=False)
     assert _options(settings, [Wanted("--port", HOST, 65535)]) == {"--port": "0"}
-
-
-@pytest.mark.parametrize(
-    ("words", "expected"),
-    [
-        (["serve"], ["serve", "--port", "2"]),
-        (["serve", "--port", "1", "--ephemeral"], ["serve", "--ephemeral", "--port", "2"]),
-        (["serve", "--port=1", "--tls", "auto"], ["serve", "--tls", "auto", "--port", "2"]),
-        (["serve", "--host", "--port"], ["serve", "--host", "--port", "--port", "2"]),
-    ],
-)
-def test_an_option_of_the_command_is_replaced(words: list[str], expected: list[str]) -> None:
-    assert _with(words, {"--port": "2"}) == expected

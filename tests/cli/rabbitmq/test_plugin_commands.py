@@ -8,7 +8,6 @@ from amqp_broker.cli.rabbitmq.plugin_commands import read
 from amqp_broker.settings.plugins import BUILT_IN
 from tests.cli.canned import NODE, canned, run_without_node
 
-
 STATUS = "GET /_broker/status"
 
 

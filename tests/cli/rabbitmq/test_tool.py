@@ -46,10 +46,11 @@ def test_a_node_that_is_down_is_reported_in_rabbitmqs_words() -> None:
 
 
 @pytest.mark.parametrize("line", ["rabbitmqctl trace_on", "rabbitmq-diagnostics ping"])
-def test_one_of_several_nodes_must_be_chosen(line: str) -> None:
+def test_one_of_several_nodes_must_be_chosen(line: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.argv", line.split())
     done = run_without_node(line, others=("rabbit@here", "hare@here"))
-    expected = "Error: several brokers run here: choose one with --node: rabbit@here, hare@here\n"
-    assert done == ("", expected, 64)
+    commands = f"  {line} --node rabbit@here\n  {line} --node hare@here\n"
+    assert done == ("", f"Error: several brokers run here; choose one:\n{commands}", 64)
 
 
 def test_a_stopped_app_is_reported() -> None:

@@ -15,7 +15,7 @@ COMMANDS = ("ctl version", "diagnostics -q ping", "plugins list", "admin --versi
 def run_in_shell(line: str, files: str = "") -> tuple[int, str]:
     done = subprocess.run(
         ["/bin/sh", "-c", f'exec "$@" {files}', "sh", *MODULE, *line.split()],
-        env=environment(AMQP_BROKER_RUNTIME_DIR="/nowhere"),
+        env=environment(AMQP_BROKER_RUNTIME_DIR="/nowhere", RABBITMQ_ENABLED_PLUGINS_FILE="/nowhere"),
         capture_output=True,
         timeout=20,
         check=False,
