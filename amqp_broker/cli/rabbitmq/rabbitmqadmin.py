@@ -46,8 +46,7 @@ def _main(words: list[str]) -> int:
     except (RequestRefused, Unreachable, OSError) as error:
         if isinstance(error, BrokenPipeError):
             return 0
-        text = f"Could not connect: {error}" if isinstance(error, Unreachable) else str(error)
-        print(f"*** {text}\n", file=sys.stderr)
+        print(f"*** {error}\n", file=sys.stderr)
         return EX_FAILED
     return 0
 
@@ -107,7 +106,12 @@ class Admin:
             tls=tls_of(options) if "ssl" in options else None,
         )
         target = f"{options.get('path_prefix', '')}/api{path}"
-        answer = Api(place, self.number("request_timeout")).ask(method, target, body)
+        try:
+            answer = Api(place, self.number("request_timeout")).ask(method, target, body)
+        except Unreachable as error:
+            host = f"[{place.host}]" if ":" in place.host else place.host
+            scheme = "https" if place.tls else "http"
+            raise Unreachable(f"Could not connect to {scheme}://{host}:{place.port}: {error}") from None
         if answer.status == 401:
             raise RequestRefused(f"Access refused: {target}")
         if answer.status == 404:

@@ -196,3 +196,18 @@ def test_a_configuration_file_that_is_not_text_is_reported(tmp_path: Path, capsy
     path.write_bytes(b"[default]\nhost = \xff\n")
     assert rabbitmqadmin.main(["-c", str(path), "list", "queues"]) == 1
     assert f"Could not read config file '{path}'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("options", "address"),
+    [
+        ("-H 127.0.0.1 -P 1", "http://127.0.0.1:1"),
+        ("-H ::1 -P 1", "http://[::1]:1"),
+        ("-P 1 --ssl", "https://localhost:1"),
+    ],
+)
+def test_an_address_without_an_answer_is_named(options: str, address: str) -> None:
+    complaint = io.StringIO()
+    with contextlib.redirect_stderr(complaint):
+        assert rabbitmqadmin.main([*options.split(), "list", "queues"]) == 1
+    assert complaint.getvalue().startswith(f"*** Could not connect to {address}: ")
