@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from amqp_broker.broker.broker import Broker
-from amqp_broker.management.documents.definition import DefinitionsError
+from amqp_broker.management.documents.definition import DefinitionsError, with_remedy
 from amqp_broker.management.documents.importing import Import
 from amqp_broker.management.documents.parsing import parse
 
@@ -69,7 +69,7 @@ def load(broker: Broker, is_blank: bool) -> None:
             for _ in work.run():
                 pass
         except DefinitionsError as error:
-            raise DefinitionsError(f"{name}: {error}") from None
+            raise DefinitionsError(f"{name}: {with_remedy(str(error))}") from None
         logger.info("imported definitions from %s: %d objects", name, work.steps)
         for note in work.notes[:NOTES_MAX]:
             logger.warning("%s: %s", name, note)

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from amqp_broker.broker.broker import Broker
+from amqp_broker.cli.own.broker_client import address_of
 from amqp_broker.cli.own.command_error import CommandError
 from amqp_broker.cli.own.definitions import call_api
 from amqp_broker.management.documents.definition import DefinitionsError
@@ -74,25 +75,27 @@ def url(rabbitmq: RabbitMQ) -> str:
 def test_an_export_survives_an_import_and_export_by_rabbitmq(amqp_broker: Broker, url: str) -> None:
     assert import_(amqp_broker, sample("whole"), actor="guest") == []
     exported = export(amqp_broker)
-    call_api(url, None, {**exported, "vhosts": [{"name": vhost["name"]} for vhost in exported["vhosts"]]})
-    assert comparable(call_api(url, None), "whole") == comparable(exported, "whole")
+    call_api(address_of(url), None, {**exported, "vhosts": [{"name": vhost["name"]} for vhost in exported["vhosts"]]})
+    assert comparable(call_api(address_of(url), None), "whole") == comparable(exported, "whole")
 
 
 @pytest.mark.verify
 def test_an_export_of_one_vhost_survives_an_import_and_export_by_rabbitmq(amqp_broker: Broker, url: str) -> None:
-    call_api(url, None, {"vhosts": [{"name": "one"}]})
+    call_api(address_of(url), None, {"vhosts": [{"name": "one"}]})
     amqp_broker.add_vhost("one")
     import_(amqp_broker, of_vhost(), "one")
     exported = export(amqp_broker, "one")
-    call_api(url, "one", exported)
-    assert comparable_vhost(call_api(url, "one")) == comparable_vhost(exported)
+    call_api(address_of(url), "one", exported)
+    assert comparable_vhost(call_api(address_of(url), "one")) == comparable_vhost(exported)
 
 
 @pytest.mark.verify
 def test_the_metadata_of_a_vhost_reaches_rabbitmq(amqp_broker: Broker, rabbitmq: RabbitMQ, url: str) -> None:
     vhost = {"name": "noted", "description": "é", "tags": ["a", "b"], "default_queue_type": "quorum"}
     import_(amqp_broker, {"vhosts": [vhost]})
-    call_api(url, None, {"vhosts": [told for told in export(amqp_broker)["vhosts"] if told["name"] == "noted"]})
+    call_api(
+        address_of(url), None, {"vhosts": [told for told in export(amqp_broker)["vhosts"] if told["name"] == "noted"]}
+    )
     assert told_of_vhost(rabbitmq, "noted") == vhost
 
 
@@ -117,11 +120,11 @@ def test_the_command_line_exports_from_and_imports_into_a_running_broker(url: st
 def test_rabbitmqs_refusals_are_printed_in_its_words(url: str) -> None:
     reason = r"answers 400: Validation failed\n\ncomponent foo not found\n \(//foo/x\)"
     with pytest.raises(DefinitionsError, match=reason):
-        call_api(url, None, {"parameters": [{"vhost": "/", "component": "foo", "name": "x", "value": {}}]})
+        call_api(address_of(url), None, {"parameters": [{"vhost": "/", "component": "foo", "name": "x", "value": {}}]})
     with pytest.raises(DefinitionsError, match="answers 404: vhost_not_found"):
-        call_api(url, "no such", {"queues": []})
+        call_api(address_of(url), "no such", {"queues": []})
     with pytest.raises(CommandError, match="refuses user 'guest'"):
-        call_api(url.replace("guest:guest", "guest:wrong"), None)
+        call_api(address_of(url.replace("guest:guest", "guest:wrong")), None)
 
 
 @pytest.mark.verify

@@ -37,11 +37,6 @@ PROGRAM: Final = """\
 #!/bin/bash
 case "$1" in
   check-config | run) ;;
-  definitions)
-    case "$2 $*" in
-      check* | *" --url "* | *" --data-dir "*) ;;
-      *) set -- "$@" --url http://guest:guest@localhost:{management} ;;
-    esac ;;
   # Like RabbitMQ's, it would otherwise write to /etc/rabbitmq of this machine.
   plugins) export RABBITMQ_ENABLED_PLUGINS_FILE="${{RABBITMQ_ENABLED_PLUGINS_FILE:-{plugins}}}" ;;
   admin) shift; exec {program} admin -P {management} "$@" ;;

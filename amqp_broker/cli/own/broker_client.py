@@ -40,7 +40,7 @@ def ask(
     node: str, url: str, method: str, path: str, *, body: Any = None, query: Mapping[str, Any] | None = None
 ) -> Any:
     """Return the answer of a broker. Raises CommandError if the broker refuses or does not answer."""
-    answer = answer_of(address_of(url) if url else address_near(node), method, _target(path, query), body)
+    answer = answer_of(address_of_broker(node, url), method, _target(path, query), body)
     if not answer.is_ok:
         raise _error_of(answer)
     return answer.value
@@ -59,7 +59,7 @@ def pieces(node: str, url: str, path: str, query: Mapping[str, Any]) -> Generato
 def _arriving(
     node: str, url: str, path: str, query: Mapping[str, Any], read: Callable[[Api, str], Iterator[bytes]]
 ) -> Generator[bytes, None, None]:
-    address = address_of(url) if url else address_near(node)
+    address = address_of_broker(node, url)
     try:
         yield from read(Api(address.place, TIMEOUT_S), address.prefix + _target(path, query))
     except Unreachable as error:
@@ -101,6 +101,11 @@ class Address(NamedTuple):
     user: str = ""
 
 
+def address_of_broker(node: str, url: str) -> Address:
+    """Return the address that the options of a command select. Raises CommandError."""
+    return address_of(url) if url else address_near(node)
+
+
 def address_near(node: str) -> Address:
     """Return the address of a broker on this machine. Raises CommandError if it does not run."""
     try:
@@ -108,8 +113,8 @@ def address_near(node: str) -> Address:
     except node_finder.NotRunning as error:
         if error.is_choice:
             raise CommandError(f"several brokers run here; choose one:{commands_for(error.others)}", EX_USAGE) from None
-        others = f"; for one that does:{commands_for(error.others)}" if error.others else ""
-        raise CommandError(f"no broker {error.name} runs here{others}", EX_UNAVAILABLE) from None
+        remedy = f"for one that does:{commands_for(error.others)}" if error.others else "--url names one elsewhere"
+        raise CommandError(f"no broker {error.name} runs here; {remedy}", EX_UNAVAILABLE) from None
     except node_finder.UntrustedFolder as error:
         raise CommandError(str(error), EX_NOPERM) from None
     return Address(running.place, running.name)

@@ -15,13 +15,14 @@ import click
 
 from amqp_broker.amqp.errors import DoesNotExist
 from amqp_broker.broker.broker import Broker
-from amqp_broker.cli.own.broker_client import address_of, answer_of
+from amqp_broker.cli.own.broker_client import Address, address_of_broker, answer_of, of_a_running_broker
 from amqp_broker.cli.own.command_error import CommandError
 from amqp_broker.cli.own.store import folder_of
 from amqp_broker.cli.shared.progress_bar import lasted, showing_progress
 from amqp_broker.cli.shared.standard_streams import read_input
 from amqp_broker.exit_codes import EX_CANTCREAT, EX_DATAERR, EX_NOINPUT, EX_NOPERM, EX_UNAVAILABLE
-from amqp_broker.management.documents.definition import DefinitionsError
+from amqp_broker.management.documents.checking import Check
+from amqp_broker.management.documents.definition import DefinitionsError, with_remedy
 from amqp_broker.management.documents.exporting import export as export_from
 from amqp_broker.management.documents.importing import SECTIONS, VHOST_SECTIONS, Import
 from amqp_broker.management.documents.parsing import parse
@@ -31,7 +32,6 @@ from amqp_broker.store.contents import Contents
 from amqp_broker.store.environment import DATA_FILE, ReadOnlyEnvironment
 from amqp_broker.store.store import Store
 
-DEFAULT_URL: Final = "http://guest:guest@localhost:15672"
 STANDARD: Final = "-"
 
 
@@ -45,10 +45,15 @@ def of_a_broker_or_store(command: Callable[..., None]) -> Callable[..., None]:
     for option in (
         click.option("--vhost", default=None, help="Only this vhost."),
         click.option("--data-dir", default=None, help="Folder of a store that no broker uses, as for `serve`."),
-        click.option("--url", default=DEFAULT_URL, show_default=True, help="HTTP API of a running broker."),
     ):
         command = option(command)
-    return command
+    return of_a_running_broker(command)
+
+
+def refuse_two_places(data_dir: str | None, node: str, url: str) -> None:
+    """Raise UsageError if both a store and a broker are given."""
+    if data_dir is not None and (node or url):
+        raise click.UsageError(f"give either --data-dir or {'--node' if node else '--url'}")
 
 
 @click.group()
@@ -59,10 +64,11 @@ def definitions() -> None:
 @definitions.command()
 @of_a_broker_or_store
 @click.argument("file", default=STANDARD)
-def export(file: str, vhost: str | None, data_dir: str | None, url: str) -> None:
+def export(file: str, vhost: str | None, data_dir: str | None, node: str, url: str) -> None:
     """Write definitions to FILE or to standard output."""
+    refuse_two_places(data_dir, node, url)
     if data_dir is None:
-        document = call_api(url, vhost)
+        document = call_api(address_of_broker(node, url), vhost)
     else:
         environment = ReadOnlyEnvironment(folder_of(data_dir), is_alone=False, is_quick=True)
         with closing(environment), _known(vhost):
@@ -80,13 +86,15 @@ def export(file: str, vhost: str | None, data_dir: str | None, url: str) -> None
 @definitions.command("import")
 @of_a_broker_or_store
 @click.argument("file")
-def import_(file: str, vhost: str | None, data_dir: str | None, url: str) -> None:
+def import_(file: str, vhost: str | None, data_dir: str | None, node: str, url: str) -> None:
     """Add the definitions of FILE ("-": standard input) to those of the broker."""
+    refuse_two_places(data_dir, node, url)
     found, began = read(file), time.monotonic()
     if data_dir is None:
+        address = address_of_broker(node, url)
         for source in found:
             with _naming(source), showing_progress("Importing"):
-                call_api(url, vhost, source.document)
+                call_api(address, vhost, source.document)
         conclude(found, vhost, began)
         return
     folder, settings = folder_of(data_dir), load({}, os.environ).settings
@@ -114,12 +122,23 @@ def import_(file: str, vhost: str | None, data_dir: str | None, url: str) -> Non
 @click.option("--vhost", default=None, help="Check FILE as definitions of a single vhost.")
 @click.argument("file")
 def check(file: str, vhost: str | None) -> None:
-    """Check whether a new broker could import FILE."""
+    """Check whether a new broker could import FILE, and show all its faults."""
     broker = Broker(load({}, os.environ).settings, os.urandom)
     if vhost is not None:
         broker.add_vhost(vhost)
-    for source in read(file):
-        declare(broker, source, vhost)
+    faults, found = [], read(file)
+    for source in found:
+        with _naming(source):
+            work = Check(broker, source.document, vhost)
+        with showing_progress("Checking") as progress:
+            for done in work.run():
+                progress.move_to(done, work.steps)
+        faults += [f"{source.name}: {with_remedy(fault)}" for fault in work.faults]
+        if not work.faults:
+            notes_of(source, work)
+    if faults:
+        raise CommandError("\n".join(faults), EX_DATAERR)
+    for source in found:
         click.echo(f"{source.name} can be imported: {contents_of(source, vhost)}")
 
 
@@ -165,16 +184,20 @@ def declare(broker: Broker, source: Source, vhost: str | None) -> None:
         with showing_progress("Importing") as progress:
             for done in work.run():
                 progress.move_to(done, work.steps)
+    notes_of(source, work)
+
+
+def notes_of(source: Source, work: Import) -> None:
+    """Print what is left out."""
     for note in work.notes:
         click.echo(f"{source.name}: {note}", err=True)
 
 
-def call_api(url: str, vhost: str | None, document: Any = None) -> Any:
+def call_api(address: Address, vhost: str | None, document: Any = None) -> Any:
     """Get definitions from the HTTP API of a broker, or let it import a document.
 
     Raises DefinitionsError if the broker refuses the document, and CommandError if it cannot be reached.
     """
-    address = address_of(url)
     if vhost == "":
         # The path without a name is that of all vhosts.
         raise DefinitionsError("the name of the vhost is empty")
@@ -198,7 +221,7 @@ def _naming(source: Source) -> Iterator[None]:
     try:
         yield
     except DefinitionsError as error:
-        raise DefinitionsError(f"{source.name}: {error}") from None
+        raise DefinitionsError(f"{source.name}: {with_remedy(str(error))}") from None
 
 
 @contextmanager

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from typing import Any, Final
 
 from amqp_broker.amqp import fields
 from amqp_broker.amqp.errors import AMQPError
+from amqp_broker.broker.admin.access import MD5, SHA256
+from amqp_broker.broker.admin.mirroring import MIRROR_KEYS
 from amqp_broker.management.documents.values import SHORTSTR_BYTES_MAX, table_of
+
+REMEDY: Final = (
+    "RabbitMQ 4 has removed mirrored queues: leave out the keys ha-*, or use quorum queues (--compat 3.13 takes them)"
+)
 
 
 class DefinitionsError(ValueError):
@@ -18,8 +25,11 @@ class Entry:
 
     __slots__ = ("title", "values")
 
-    def __init__(self, title: str, values: dict[str, Any]) -> None:
+    def __init__(self, title: str, values: Any) -> None:
+        """Raise DefinitionsError if the values are no object."""
         self.title = title
+        if not isinstance(values, dict):
+            raise DefinitionsError(f"{title} should be an object, actually was {fields.json_term(values)[:60]}")
         self.values = values
 
     def text(self, key: str, default: str | None = None) -> str:
@@ -76,8 +86,10 @@ class Entry:
         return DefinitionsError(f"{key} of {self.title} should be {expected}, actually was {fields.json_term(value)}")
 
 
-def title_of(kind: str, number: int, values: dict[str, Any], vhost: str | None) -> str:
+def title_of(kind: str, number: int, values: Any, vhost: str | None) -> str:
     """Return the title of the object with a number in its section; `vhost` is that of an import into one."""
+    if not isinstance(values, dict):
+        return f"{kind} {number}"
     vhost_name = values.get("vhost") if vhost is None else vhost
     place = f" in vhost '{vhost_name}'" if isinstance(vhost_name, str) else ""
     if kind == "binding":
@@ -89,6 +101,17 @@ def title_of(kind: str, number: int, values: dict[str, Any], vhost: str | None) 
     return f"{kind} '{name}'{place}" if isinstance(name, str) else f"{kind} {number}{place}"
 
 
+def hashing_algorithm(user: Entry, document: dict[str, Any], default: str) -> str:
+    """Return the given algorithm of a user's hash, or that of the version that wrote the document."""
+    if user.values.get("hashing_algorithm") is not None:
+        return user.text("hashing_algorithm")
+    version = document.get("rabbitmq_version", document.get("rabbit_version"))
+    found = re.match(r"(\d+)\.(\d+)", version) if isinstance(version, str) else None
+    if found and (int(found[1]), int(found[2])) < (3, 6):
+        return MD5
+    return SHA256 if version == "3.6.0" else default
+
+
 def short_type(name: str) -> str:
     """Return a queue type, which RabbitMQ may write as the name of its module."""
     return name.removeprefix("rabbit_").removesuffix("_queue")
@@ -98,3 +121,9 @@ def sentence_of(title: str, error: Exception) -> str:
     """Return RabbitMQ's text of an error, preceded by the title of the object if the text lacks it."""
     text = f"{error.name.lower()}: {error}" if isinstance(error, AMQPError) else str(error)
     return text if title in text else f"{title}: {text}"
+
+
+def with_remedy(text: str) -> str:
+    """Return a refusal, with the remedy for keys of policies that RabbitMQ 4 has removed."""
+    is_removed = "not recognised policy settings" in text and any(f'"{key}"' in text for key in MIRROR_KEYS)
+    return f"{text}; {REMEDY}" if is_removed else text

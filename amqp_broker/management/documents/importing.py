@@ -7,7 +7,6 @@ Source: rabbit_definitions.erl; RabbitMQ, "Schema Definition Export and Import".
 
 from __future__ import annotations
 
-import re
 from collections import deque
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
@@ -17,7 +16,7 @@ from typing import Any, Final, TypeAlias
 from amqp_broker.amqp import fields
 from amqp_broker.amqp.errors import AMQPError, DoesNotExist, InvalidParameter, PreconditionFailed
 from amqp_broker.broker import runtime_parameters
-from amqp_broker.broker.admin.access import MD5, SHA256, Permission, TopicPermission, decode_hash
+from amqp_broker.broker.admin.access import Permission, TopicPermission, decode_hash
 from amqp_broker.broker.admin.limits import MAX_QUEUES, user_limits
 from amqp_broker.broker.admin.metadata import Metadata
 from amqp_broker.broker.admin.policies import POLICY_VALUES, Policy, check
@@ -28,7 +27,14 @@ from amqp_broker.broker.queues import arguments
 from amqp_broker.broker.queues.queue import QueueDeclaration
 from amqp_broker.broker.queues.types import NOT_PERMITTED, check_shape, deprecated_feature, with_default_type
 from amqp_broker.broker.scheduling.portions import Steps, finished
-from amqp_broker.management.documents.definition import DefinitionsError, Entry, sentence_of, short_type, title_of
+from amqp_broker.management.documents.definition import (
+    DefinitionsError,
+    Entry,
+    hashing_algorithm,
+    sentence_of,
+    short_type,
+    title_of,
+)
 from amqp_broker.management.documents.disposable import Disposable
 from amqp_broker.management.documents.values import SHORTSTR_BYTES_MAX
 
@@ -139,8 +145,12 @@ class Import:
                     for _ in steps:
                         yield done - 1
             except (AMQPError, InvalidParameter, DoesNotExist) as error:
-                raise DefinitionsError(sentence_of(title, error)) from None
+                self._refuse(DefinitionsError(sentence_of(title, error)))
             yield done
+
+    def _refuse(self, error: DefinitionsError) -> None:
+        """End the import; checking goes on with the next object."""
+        raise error from None
 
     # Reading
 
@@ -149,15 +159,13 @@ class Import:
         if not isinstance(found, list):
             raise DefinitionsError(f"{section} should be an array, actually was {fields.json_term(found)[:60]}")
         for number, values in enumerate(found.taken() if isinstance(found, Disposable) else found, 1):
-            if not isinstance(values, dict):
-                raise DefinitionsError(
-                    f"{kind} {number} should be an object, actually was {fields.json_term(values)[:60]}"
-                )
-            entry = Entry(title_of(kind, number, values, self._vhost), values)
+            title = title_of(kind, number, values, self._vhost)
             try:
-                read(entry)
+                read(Entry(title, values))
+            except DefinitionsError as error:
+                self._refuse(error)
             except (AMQPError, InvalidParameter) as error:
-                raise DefinitionsError(sentence_of(entry.title, error)) from None
+                self._refuse(DefinitionsError(sentence_of(title, error)))
             yield
 
     def _do(self, entry: Entry, action: Action) -> None:
@@ -188,7 +196,7 @@ class Import:
         if "tags" not in values and "administrator" not in values:
             raise DefinitionsError(f"{entry.title} has no tags (tags_not_present)")
         tags = entry.tags() if "tags" in values else ["administrator"] * (values["administrator"] in (True, "true"))
-        algorithm = self._algorithm(entry)
+        algorithm = hashing_algorithm(entry, self._document, self.broker.users.hashing_algorithm)
         if "password" in values and "password_hash" in values:
             raise DefinitionsError(f"{entry.title}: both_password_and_password_hash_are_provided")
         if "password" in values:
@@ -208,15 +216,6 @@ class Import:
         user = self.broker.users.put(name, password_hash, algorithm, tags)
         if limits is not None and limits != user.limits.given:
             self.broker.users.set_limits(user, limits)
-
-    def _algorithm(self, entry: Entry) -> str:
-        if entry.values.get("hashing_algorithm") is not None:
-            return entry.text("hashing_algorithm")
-        version = self._document.get("rabbitmq_version", self._document.get("rabbit_version"))
-        found = re.match(r"(\d+)\.(\d+)", version) if isinstance(version, str) else None
-        if found and (int(found[1]), int(found[2])) < (3, 6):
-            return MD5
-        return SHA256 if version == "3.6.0" else self.broker.users.hashing_algorithm
 
     def _read_vhost(self, entry: Entry) -> None:
         name = entry.text("name")

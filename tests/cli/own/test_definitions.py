@@ -97,10 +97,45 @@ def test_a_file_is_checked_without_a_broker(tmp_path: Path) -> None:
     )
 
 
+def test_a_check_shows_all_faults_of_all_files(tmp_path: Path) -> None:
+    write(tmp_path, {"users": [{"name": "u"}], "queues": [{"vhost": "v", "name": "q"}]}, "1.json")
+    policy = {"vhost": "v", "name": "p", "pattern": "^", "definition": {"ha-mode": "all"}}
+    write(tmp_path, {"vhosts": [{"name": "v"}], "policies": [policy]}, "2.json")
+    done = run("definitions", "check", str(tmp_path))
+    assert (done.returncode, done.stdout) == (65, "")
+    lines = done.stderr.splitlines()
+    assert lines[:2] == [
+        f"amqp-broker: {tmp_path / '1.json'}: user 'u' has no tags (tags_not_present).",
+        f"amqp-broker: {tmp_path / '1.json'}: queue 'q' in vhost 'v': "
+        'Please create virtual host "v" prior to importing definitions.',
+    ]
+    assert lines[2].startswith(f"amqp-broker: {tmp_path / '2.json'}: policy 'p' in vhost 'v': ")
+    assert "leave out the keys ha-*" in lines[2]
+
+
+@pytest.mark.parametrize("words", [["export"], ["import", "FILE"]])
+@pytest.mark.parametrize("place", [["--node", "5672"], ["--url", "http://localhost"]])
+def test_a_store_and_a_broker_exclude_each_other(words: list[str], place: list[str]) -> None:
+    done = run("definitions", *words, "--data-dir", "store", *place)
+    assert (done.returncode, done.stderr) == (64, f"amqp-broker: give either --data-dir or {place[0]}.\n")
+
+
+def test_definitions_are_exported_from_and_imported_into_a_broker_near_by(tmp_path: Path) -> None:
+    file, folder = write(tmp_path, {"queues": [QUEUE]}), str(tmp_path)
+    with serving(tmp_path, AMQP_BROKER_RUNTIME_DIR=folder) as broker:
+        done = run("definitions", "import", file, AMQP_BROKER_RUNTIME_DIR=folder)
+        assert (done.returncode, done.stderr) == (0, "")
+        done = run("definitions", "export", "--node", str(broker.port), AMQP_BROKER_RUNTIME_DIR=folder)
+        assert [queue["name"] for queue in json.loads(done.stdout)["queues"]] == ["new"]
+    done = run("definitions", "export", AMQP_BROKER_RUNTIME_DIR=folder)
+    assert (done.returncode, done.stdout) == (69, "")
+    assert done.stderr.endswith(" runs here; --url names one elsewhere.\n")
+
+
 def test_definitions_of_one_vhost_are_checked(tmp_path: Path) -> None:
     file = write(tmp_path, {"queues": [{"name": "q"}, {"name": "amq.q"}]})
     refused = run("definitions", "check", file)
-    assert refused.stderr == (
+    assert refused.stderr.startswith(
         f"amqp-broker: {file}: queue 'q': Virtual host does not exist and is not specified in definitions file.\n"
     )
     done = run("definitions", "check", "--vhost", "any", file)
