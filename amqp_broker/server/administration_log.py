@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from amqp_broker.amqp.fields import printable
 from amqp_broker.settings.plugins import BUILT_IN
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 logger = logging.getLogger("amqp_broker.server")
 
@@ -40,11 +43,20 @@ TEXTS: Final = {
 # Tools wait for these lines, too.
 READY: Final = "Ready to start client connection listeners"
 COMPLETED: Final = " completed with %d plugins."
+# RabbitMQ's lines about the end, and why it comes.
+SIGNALLED: Final = "%s received - shutting down"
+ASKED_TO_STOP: Final = "RabbitMQ is asked to stop..."
+STOPPED: Final = "Successfully stopped RabbitMQ and its dependencies"
 
 
 def config_files(files: Sequence[str]) -> str:
     """Return RabbitMQ's lines about the files of its configuration, of which there is at least one."""
     return "\n                : ".join([f" config file(s) : {files[0]}", *files[1:]])
+
+
+def data_folder(folder: Path | None) -> str:
+    """Return RabbitMQ's line about the folder of the data; None is none."""
+    return f" data dir       : {'(in memory only)' if folder is None else folder}"
 
 
 def startup(plugins: Collection[str]) -> str:

@@ -5,9 +5,19 @@ They come from definitions; without any, a new broker has its defaults.
 
 from __future__ import annotations
 
+import logging
+from typing import Final
+
 from amqp_broker.amqp.errors import InvalidParameter
 from amqp_broker.broker.broker import Broker
 from amqp_broker.settings.settings import Settings, SettingsError
+
+logger = logging.getLogger("amqp_broker.server")
+
+UNUSED: Final = (
+    "the data folder has users already, so the default user and vhost of the settings (RABBITMQ_DEFAULT_USER, _PASS, "
+    "_VHOST) are ignored, as in RabbitMQ: {}; change that with `amqp-broker ctl`, or start with a new folder"
+)
 
 
 def declare(broker: Broker, is_blank: bool) -> None:
@@ -29,6 +39,24 @@ def _declare(broker: Broker, is_blank: bool) -> None:
         if broker.settings.default_users:
             _check_default_user(broker.settings)
         broker.add_defaults()
+    else:
+        _report_unused_defaults(broker)
+
+
+def _report_unused_defaults(broker: Broker) -> None:
+    """Log that a former start has created the first user and vhost, if the settings have others."""
+    settings, usual = broker.settings, Settings()
+    user, vhost = broker.users.get(settings.default_user), settings.default_vhost
+    differs = []
+    if user is None and settings.default_user != usual.default_user:
+        differs.append(f"there is no user '{settings.default_user}'")
+    if user is not None and settings.default_pass != usual.default_pass:
+        has_it = user.accepts(settings.default_pass.encode())
+        differs += [] if has_it else [f"the password of '{user.name}' is another one"]
+    if vhost not in broker.vhosts and vhost != usual.default_vhost:
+        differs.append(f"there is no vhost '{vhost}'")
+    if differs:
+        logger.warning("%s", UNUSED.format(", ".join(differs)))
 
 
 def _check_default_user(settings: Settings) -> None:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 from amqp_broker.control import control_folder
 from amqp_broker.management.node.node import Alarm, Listener, Node, ShovelStatus
 from amqp_broker.management.node.rates import Rates
-from amqp_broker.server import disk_space, log_output, memory, tls
+from amqp_broker.server import administration_log, disk_space, log_output, memory, tls
 from amqp_broker.server.http_listener import HttpListener
 from amqp_broker.server.listening import listen_nearby
 from amqp_broker.settings import readers
@@ -170,6 +170,7 @@ class ServerNode(Node):
         log_output.set_level(readers.level(level))
 
     def stop(self) -> None:
+        logger.info("%s", administration_log.ASKED_TO_STOP)
         self.server.request_stop()
 
     def stop_app(self) -> None:

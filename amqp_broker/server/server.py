@@ -24,12 +24,12 @@ from amqp_broker.server.flush_cycle import FlushCycle
 from amqp_broker.server.listening import BACKLOG, listen_nearby, shown_address, stop_listening
 from amqp_broker.server.management import Listeners, ServerNode
 from amqp_broker.server.pauses import Pauses
-from amqp_broker.server.ports_file import write_ports
+from amqp_broker.server.ports_file import PortsFile, write_ports
 from amqp_broker.settings import plugins
 from amqp_broker.settings.readers import octets
 from amqp_broker.settings.settings import OS, Settings, SettingsError
 from amqp_broker.store.checkpoint import FlushFailed
-from amqp_broker.store.environment import DATA_FILE
+from amqp_broker.store.environment import DATA_FILE, StoreInaccessible
 from amqp_broker.store.journal import PAGE_ERRORS
 from amqp_broker.store.store import Store
 
@@ -46,6 +46,10 @@ TLS_PORT: Final = 5671
 OPEN_TO_ALL: Final = (
     "anyone who reaches %s can log in as guest with the password guest, which everybody knows: "
     "set RABBITMQ_DEFAULT_USER and RABBITMQ_DEFAULT_PASS, or %s"
+)
+NO_DEFAULT_FOLDER: Final = (
+    "the default folder of the data, '{}', cannot be used: '{}' cannot be created: {}; "
+    "give another folder with --data-dir, or keep everything in memory with --ephemeral"
 )
 # Period of the check of alarms.
 ALARMS_S: Final = 1.0
@@ -66,18 +70,15 @@ class Server:
         self.settings = settings
         # The files that a shell has read the settings from.
         self.config_files: Sequence[str] = ()
+        self._ports_file: PortsFile | None = None
         self._static_shovels: Mapping[str, Definition] = {}
         if settings.static_shovels:
             from amqp_broker.server import static_shovels
 
             self._static_shovels = static_shovels.configured(settings)
         self.clock = Clock()
-        folder = settings.store_path
-        if folder is not None and not settings.data_dir:
-            # The default is the platform's folder, which a new user does not have yet.
-            with contextlib.suppress(OSError):
-                folder.parent.mkdir(parents=True, exist_ok=True)
-        self.store = None if folder is None else Store(folder, is_lazy=settings.store_sync == OS)
+        self.store = _store_of(settings)
+        logger.info("%s", administration_log.data_folder(settings.store_path))
         self.broker = Broker(settings, os.urandom, self.store.journal if self.store else None)
         self.broker.now_us = self.clock.now_us
         self.broker.real_timers, self.broker.real_now = Timers(), self.clock.real_now
@@ -189,7 +190,7 @@ class Server:
         self.shovels.start()
         if self.settings.ports_file:
             try:
-                write_ports(Path(self.settings.ports_file), self.ports)
+                self._ports_file = write_ports(Path(self.settings.ports_file), self.ports)
             except OSError:
                 await self.stop()
                 raise
@@ -304,6 +305,8 @@ class Server:
 
     async def stop(self) -> None:
         """Close all connections (320), give clients a moment to answer, and close everything."""
+        if self._ports_file is not None:
+            self._ports_file.remove()
         await self.close_listeners()
         await self.http.stop()
         self.shovels.stop()
@@ -365,3 +368,17 @@ class Server:
             self.cycle.all_closed = asyncio.Event()
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self.cycle.all_closed.wait(), SHUTDOWN_GRACE_S)
+
+
+def _store_of(settings: Settings) -> Store | None:
+    """Open the store, if there is one. Raise StoreError."""
+    folder = settings.store_path
+    if folder is None:
+        return None
+    if not settings.data_dir:
+        # The default is the platform's folder, which a new user does not have yet.
+        try:
+            folder.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise StoreInaccessible(NO_DEFAULT_FOLDER.format(folder, error.filename, error.strerror)) from None
+    return Store(folder, is_lazy=settings.store_sync == OS)

@@ -305,7 +305,9 @@ class Settings:
         reader=readers.port,
     )
     control: bool = setting(True, "Accept commands from the command line of the same user.")
-    ports_file: str = setting("", "Write the ports as JSON to this file once all of them accept connections.")
+    ports_file: str = setting(
+        "", "Write the ports as JSON to this file once all of them accept connections. It is removed at the end."
+    )
 
     # Identity and storage
 

@@ -72,11 +72,8 @@ class Serving:
             )
         wait_until(lambda: self.ports_file.exists() or self.process.poll() is not None)
         assert self.ports_file.exists(), self.output
-
-    @property
-    def ports(self) -> dict[str, int]:
-        ports: dict[str, int] = json.loads(self.ports_file.read_text("utf-8"))
-        return ports
+        # The file is gone when the broker has ended.
+        self.ports: dict[str, int] = json.loads(self.ports_file.read_text("utf-8"))
 
     @property
     def port(self) -> int:

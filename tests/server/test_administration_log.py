@@ -1,13 +1,16 @@
 from __future__ import annotations
 
 import logging
+import signal
+from pathlib import Path
 
 import pytest
 
 from amqp_broker.broker.admin.access import SHA256, Permission, TopicPermission
 from amqp_broker.broker.admin.policies import Policy
 from amqp_broker.server import administration_log
-from amqp_broker.server.administration_log import config_files, startup
+from amqp_broker.server.administration_log import config_files, data_folder, startup
+from tests.cli.program import run, serving
 from tests.peer import Lab
 
 
@@ -74,3 +77,29 @@ def test_each_file_of_the_configuration_has_a_line() -> None:
 
 def test_a_plugin_that_is_not_built_in_is_marked() -> None:
     assert " * rabbitmq_stomp (not available)" in startup(["rabbitmq_shovel", "rabbitmq_stomp"]).split("\n")
+
+
+def test_the_folder_of_the_data_has_rabbitmqs_line() -> None:
+    assert data_folder(Path("/var/lib/x")) == " data dir       : /var/lib/x"
+    assert data_folder(None) == " data dir       : (in memory only)"
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["SIGTERM", "SIGINT"])
+def test_the_log_says_which_folder_has_the_data_and_which_signal_ends_the_broker(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    store = str(tmp_path / "store")
+    with serving(tmp_path, "--data-dir", store, AMQP_BROKER_EPHEMERAL="false") as broker:
+        assert broker.end(number) == 0
+        first, *_, why, ended = broker.output.splitlines()
+    assert first.endswith(f"[info] <0.1.0>  data dir       : {store}")
+    assert why.endswith(f"[info] <0.1.0> {number.name} received - shutting down")
+    assert ended.endswith("[info] <0.1.0> Successfully stopped RabbitMQ and its dependencies")
+
+
+def test_the_log_says_that_a_command_ends_the_broker(tmp_path: Path) -> None:
+    folder = str(tmp_path)
+    with serving(tmp_path, AMQP_BROKER_RUNTIME_DIR=folder) as broker:
+        assert run("ctl", "stop", AMQP_BROKER_RUNTIME_DIR=folder).returncode == 0
+        assert broker.process.wait(20) == 0
+        assert "RabbitMQ is asked to stop...\n" in broker.output

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -38,3 +39,30 @@ def test_defaults_with_which_rabbitmq_does_not_start_are_refused(setting: str, v
     with pytest.raises(SettingsError, match="the default vhost and user cannot be created: ") as caught:
         Server(Settings(ephemeral=True, **written))
     assert said in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [
+        ({"default_user": "me", "default_pass": "x"}, "there is no user 'me'"),
+        ({"default_pass": "x"}, "the password of 'guest' is another one"),
+        ({"default_vhost": "shop"}, "there is no vhost 'shop'"),
+        ({"default_user": "me", "default_vhost": "shop"}, "there is no user 'me', there is no vhost 'shop'"),
+    ],
+)
+def test_defaults_that_a_former_start_has_made_ineffective_are_logged(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, settings: dict[str, Any], reason: str
+) -> None:
+    with RunningServer(data_dir=str(tmp_path / "data"), ephemeral=False):
+        pass
+    with RunningServer(data_dir=str(tmp_path / "data"), ephemeral=False, **settings):
+        (said,) = (record.getMessage() for record in caplog.records if record.levelname == "WARNING")
+    assert f"are ignored, as in RabbitMQ: {reason}; change that" in said
+
+
+def test_defaults_that_the_data_folder_has_are_not_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    mine: dict[str, Any] = {"default_user": "me", "default_pass": "mine", "default_vhost": "shop"}
+    for settings in (mine, mine, {}):
+        with RunningServer(data_dir=str(tmp_path / "data"), ephemeral=False, **settings):
+            pass
+    assert [record for record in caplog.records if record.levelname == "WARNING"] == []

@@ -62,3 +62,16 @@ def test_an_error_names_the_file(tmp_path: Path, name: str) -> None:
     assert caught.value.filename == str(path)
     assert list(tmp_path.iterdir()) == [tmp_path / "file"]
     assert not list(tmp_path.parent.glob(f".{tmp_path.name}.*"))
+
+
+def test_a_ports_file_is_removed_unless_another_process_has_replaced_it(tmp_path: Path) -> None:
+    path = tmp_path / "ports.json"
+    mine = write_ports(path, {"amqp": 1})
+    assert mine is not None
+    theirs = write_ports(path, {"amqp": 1})
+    assert theirs is not None
+    mine.remove()
+    assert path.exists()
+    theirs.remove()
+    assert not path.exists()
+    theirs.remove()

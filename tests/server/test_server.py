@@ -14,6 +14,9 @@ from pamqp import commands
 
 from amqp_broker.broker.admin.policies import Policy
 from amqp_broker.server.listening import CannotListen
+from amqp_broker.server.server import Server
+from amqp_broker.settings.settings import Settings
+from amqp_broker.store.environment import StoreInaccessible
 from compat.brokers import free_port
 from compat.waiting import wait_until
 from tests.client import PROTOCOL_HEADER, Client
@@ -61,6 +64,19 @@ def test_the_ports_file_exists_once_clients_are_served(new_loop: NewLoop, tmp_pa
     path = tmp_path / "ports.json"
     with RunningServer(new_loop, ports_file=str(path)) as running:
         assert json.loads(path.read_text("utf-8")) == running.server.ports
+    assert not path.exists()
+
+
+def test_a_default_folder_that_cannot_be_created_is_refused_with_the_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setattr("platformdirs.user_data_path", lambda *_, **__: tmp_path / "file" / "share" / "amqp-broker")
+    with pytest.raises(StoreInaccessible) as caught:
+        Server(Settings(management=False))
+    assert f"'{tmp_path / 'file' / 'share'}' cannot be created: Not a directory; " in str(caught.value)
+    assert "--data-dir" in str(caught.value)
+    assert "--ephemeral" in str(caught.value)
 
 
 def test_a_server_that_cannot_write_its_ports_file_closes_its_listeners(new_loop: NewLoop, tmp_path: Path) -> None:

@@ -77,12 +77,14 @@ def serve(loaded: Loaded) -> None:
 async def _serve(server: Server, is_short: bool) -> None:
     loop, stopped = asyncio.get_running_loop(), asyncio.Event()
 
-    def interrupt() -> None:
+    def end(received: signal.Signals) -> None:
+        if received is signal.SIGINT:
+            leave_interrupted_line()
+        logger.info(administration_log.SIGNALLED, received.name)
         stopped.set()
-        leave_interrupted_line()
 
-    loop.add_signal_handler(signal.SIGTERM, stopped.set)
-    loop.add_signal_handler(signal.SIGINT, interrupt)
+    for received in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(received, end, received)
     server.request_stop = stopped.set
     server.http.importing = beside_clients
     served_demo.install(server)
@@ -107,6 +109,7 @@ async def _serve(server: Server, is_short: bool) -> None:
         await server.give_up()
         raise CommandError(server.broken, server.exit_code)
     await server.stop()
+    logger.info("%s", administration_log.STOPPED)
 
 
 def explain(host: str, port: int, error: OSError) -> CommandError:

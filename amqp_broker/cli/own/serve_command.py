@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from amqp_broker.cli.own.serve import serve as run
+from amqp_broker.cli.own.serve_options import contradiction
 from amqp_broker.cli.own.setting_options import settings_as_options
 from amqp_broker.settings.sources.precedence import load
 
@@ -22,6 +23,8 @@ def serve(check_config: bool, **given: Any) -> None:
     RABBITMQ_DEFAULT_PASS, RABBITMQ_DEFAULT_VHOST and the variables beside the options work as they do for RabbitMQ, and
     so does rabbitmq.conf: docs/settings.md.
     """
+    if sentence := contradiction(given):
+        raise click.UsageError(sentence)
     loaded = load(given, os.environ)
     if check_config:
         from amqp_broker.cli.own.check_config import show

@@ -8,8 +8,16 @@ from __future__ import annotations
 import gc
 import os
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 from amqp_broker.settings.settings import SETTINGS, Setting
+
+# By the name and value of an option: the options that have no effect beside it.
+WITHOUT_EFFECT: Final = {
+    ("ephemeral", True): ("data_dir", "store_sync", "store_bytes_max"),
+    ("management", False): ("management_hosts", "management_port"),
+    ("prometheus", False): ("prometheus_port",),
+}
 
 
 def read(words: Sequence[str]) -> dict[str, str | bool] | None:
@@ -41,7 +49,18 @@ def read(words: Sequence[str]) -> dict[str, str | bool] | None:
             given[setting.name] = value
         else:
             return None
-    return given
+    return None if contradiction(given) else given
+
+
+def contradiction(given: Mapping[str, object]) -> str:
+    """Return a sentence about two options of which one has no effect, "" for none."""
+    options = {setting.name: setting.options[-1] for setting in SETTINGS if setting.options}
+    for (name, value), others in WITHOUT_EFFECT.items():
+        useless = next((other for other in others if given.get(other) is not None), None)
+        if given.get(name) is value and useless is not None:
+            on, _, off = options[name].partition("/")
+            return f"{options[useless]} has no effect with {on if value else off}: leave one of them out"
+    return ""
 
 
 def run(given: Mapping[str, str | bool]) -> None:

@@ -79,12 +79,13 @@ def test_the_last_line_of_the_start_says_that_the_broker_is_ready(tmp_path: Path
             broker.client().open().close()
         assert broker.end() == 0
         logged = messages(broker)
-        assert logged[:3] == [
+        assert logged[:4] == [
+            " data dir       : (in memory only)",
             "Adding vhost '/'",
             "Created user 'guest'",
             "Successfully set permissions for 'guest' in virtual host '/' to '.*', '.*', '.*'",
         ]
-        first, listener, watermark, management, metrics, completed, ready, *plugins = logged[3:]
+        first, listener, watermark, management, metrics, completed, ready, *plugins = logged[4:]
         assert first == "Ready to start client connection listeners"
         assert listener == f"started TCP listener on 127.0.0.1:{broker.port}"
         sizes = r"\d+ MiB \(\d+ bytes\)"

@@ -70,6 +70,27 @@ def test_click_sees_all_other_words(words: list[str]) -> None:
     assert serve_options.read(["--ephemeral", *words]) is None
 
 
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ("--ephemeral --data-dir x", "--data-dir has no effect with --ephemeral"),
+        ("--store-sync os --ephemeral", "--store-sync has no effect with --ephemeral"),
+        ("--no-management --management-port 1", "--management-port has no effect with --no-management"),
+        ("--prometheus-port=1 --no-prometheus", "--prometheus-port has no effect with --no-prometheus"),
+    ],
+)
+def test_an_option_that_has_no_effect_beside_another_is_refused(words: str, sentence: str) -> None:
+    assert serve_options.read(words.split()) is None
+    done = run("serve", *words.split())
+    assert done.stderr == f"amqp-broker: {sentence}: leave one of them out.\n"
+    assert done.returncode == os.EX_USAGE
+
+
+def test_an_option_overrides_what_the_environment_says() -> None:
+    assert serve_options.contradiction({"data_dir": "x", "ephemeral": None}) == ""
+    assert serve_options.contradiction({"management": True, "management_port": "1"}) == ""
+
+
 def test_a_word_that_is_not_text_is_refused() -> None:
     done = run("serve", "--host", os.fsdecode(b"\xff"))
     assert done.stderr == "amqp-broker: '\\udcff' is not text in UTF-8.\n"

@@ -27,7 +27,7 @@ def test_tags_are_an_array_or_a_text(tags: Any) -> None:
 
 
 def test_values_that_are_no_object_are_refused() -> None:
-    with pytest.raises(DefinitionsError, match="^queue 3 should be an object, actually was 5$"):
+    with pytest.raises(DefinitionsError, match=r"^queue 3 should be an object, actually was 5$"):
         Entry("queue 3", 5)
 
 
