@@ -42,8 +42,8 @@ have its configuration.
 
 An unknown key, an invalid value or an invalid line of a file is a warning with the file and the line, and the broker
 starts without it. With `--strict-config` the broker does not start (exit code 78), as RabbitMQ would not. An invalid
-value on the command line or in the environment is always refused, and so is an option that has no effect beside
-another: `--data-dir` with `--ephemeral`, or `--management-port` with `--no-management` (exit code 64).
+value on the command line or in the environment is always refused. So are `--data-dir`, `--store-sync` and
+`--store-bytes-max` beside `--ephemeral`, with which there is no store (exit code 64).
 
 `amqp-broker check-config [FILE]...` and `amqp-broker serve --check-config` print every setting and its source, with
 secrets masked, then all errors. The exit code is 0, or 78 if there are errors. Comments at the end list what was

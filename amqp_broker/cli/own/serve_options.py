@@ -12,12 +12,8 @@ from typing import Final
 
 from amqp_broker.settings.settings import SETTINGS, Setting
 
-# By the name and value of an option: the options that have no effect beside it.
-WITHOUT_EFFECT: Final = {
-    ("ephemeral", True): ("data_dir", "store_sync", "store_bytes_max"),
-    ("management", False): ("management_hosts", "management_port"),
-    ("prometheus", False): ("prometheus_port",),
-}
+# Settings of a store, which there is not with --ephemeral. A port of what is switched off loses nothing.
+OF_STORE: Final = ("data_dir", "store_sync", "store_bytes_max")
 
 
 def read(words: Sequence[str]) -> dict[str, str | bool] | None:
@@ -53,14 +49,11 @@ def read(words: Sequence[str]) -> dict[str, str | bool] | None:
 
 
 def contradiction(given: Mapping[str, object]) -> str:
-    """Return a sentence about two options of which one has no effect, "" for none."""
-    options = {setting.name: setting.options[-1] for setting in SETTINGS if setting.options}
-    for (name, value), others in WITHOUT_EFFECT.items():
-        useless = next((other for other in others if given.get(other) is not None), None)
-        if given.get(name) is value and useless is not None:
-            on, _, off = options[name].partition("/")
-            return f"{options[useless]} has no effect with {on if value else off}: leave one of them out"
-    return ""
+    """Return a sentence about an option for the store beside `--ephemeral`, "" for none."""
+    useless = next((name for name in OF_STORE if given.get("ephemeral") and given.get(name) is not None), None)
+    if useless is None:
+        return ""
+    return f"--{useless.replace('_', '-')} has no effect with --ephemeral: leave one of them out"
 
 
 def run(given: Mapping[str, str | bool]) -> None:
