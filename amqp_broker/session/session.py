@@ -354,6 +354,7 @@ class Session(ClientConnection[Channel]):
             self.fail(InternalError(str(error)), method_id, number)
             return
         connection_log.channel_failed(self, number, error, method_id)
+        self.broker.incidents.on_channel_failed(self, error, method_id)
         self.gate.confirm_before_close(channel)
         channel.close()
         self.closing_channels.add(number)

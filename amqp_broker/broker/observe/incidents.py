@@ -1,4 +1,4 @@
-"""The watch for incidents: dead letters, unroutable messages, and clients that come and go.
+"""The watch for incidents: dead letters, unroutable messages, and clients with errors.
 
 No work is done per message. Queues and exchanges are looked at each second, a portion at a time, and all of them before
 incidents are shown. Each queue and exchange owns its incidents, so nothing remains of a deleted one.
@@ -11,10 +11,12 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from amqp_broker.amqp.errors import NotFound
 from amqp_broker.broker.counting.incident import Incident
 from amqp_broker.broker.queues.leaving_reasons import PURGED
 
 if TYPE_CHECKING:
+    from amqp_broker.amqp.errors import ChannelError
     from amqp_broker.broker.broker import Broker
     from amqp_broker.broker.clients.client_connection import Connection
     from amqp_broker.broker.queues.queue import Queue
@@ -27,6 +29,8 @@ LOSSES_MIN: Final = 3
 LOSSES_MS: Final = 60_000
 # Clients that are remembered; the one that came first is forgotten first.
 CLIENTS_MAX: Final = 500
+# queue.declare and exchange.declare by class and method: 404 answers only passive ones, which ask for an object.
+DECLARING: Final = frozenset({50 << 16 | 10, 40 << 16 | 10})
 
 
 class Client(NamedTuple):
@@ -39,12 +43,13 @@ class Client(NamedTuple):
 
 
 class Losses:
-    """Connections that a client has lost, or logins that it was refused, and the reason of the last."""
+    """What a client has lost or was refused, and the last reason; `least` in a minute are an incident."""
 
-    __slots__ = ("_times", "incident", "reason")
+    __slots__ = ("_least", "_times", "incident", "reason")
 
-    def __init__(self) -> None:
-        self._times: deque[int] = deque(maxlen=LOSSES_MIN)
+    def __init__(self, least: int) -> None:
+        self._least = least
+        self._times: deque[int] = deque(maxlen=least)
         self.incident = Incident()
         self.reason = ""
 
@@ -54,8 +59,8 @@ class Losses:
         self.reason = reason
         if incident.is_recent(now):
             incident.notice(incident.total + 1, now)
-        elif len(times) == LOSSES_MIN and now - times[0] <= LOSSES_MS:
-            incident.notice(incident.total + LOSSES_MIN, now)
+        elif len(times) == self._least and now - times[0] <= LOSSES_MS:
+            incident.notice(incident.total + self._least, now)
             incident.first_ms = times[0]
 
 
@@ -66,6 +71,7 @@ class Incidents:
         self._broker = broker
         self.lost: dict[Client, Losses] = {}
         self.refused: dict[Client, Losses] = {}
+        self.closed_channels: dict[Client, Losses] = {}
         self._current_look = self.look()
 
     def on_connection_closed(self, connection: Connection) -> None:
@@ -78,12 +84,19 @@ class Incidents:
         """Note that a client was not let in, with RabbitMQ's text."""
         self._note(self.refused, client_of(connection, "")._replace(user=user), reason)
 
-    def _note(self, kept: dict[Client, Losses], client: Client, reason: str) -> None:
+    def on_channel_failed(self, connection: Connection, error: ChannelError, method_id: int) -> None:
+        """Note that an error has closed a channel, unless the client has asked whether an object exists."""
+        is_question = isinstance(error, NotFound) and method_id in DECLARING
+        if connection.vhost is not None and not is_question:
+            client = client_of(connection, connection.vhost.name)
+            self._note(self.closed_channels, client, error.reply_text, least=1)
+
+    def _note(self, kept: dict[Client, Losses], client: Client, reason: str, least: int = LOSSES_MIN) -> None:
         losses = kept.get(client)
         if losses is None:
             if len(kept) >= CLIENTS_MAX:
                 del kept[next(iter(kept))]
-            losses = kept[client] = Losses()
+            losses = kept[client] = Losses(least)
         losses.add(reason, self._broker.real_now())
 
     def scan(self) -> None:
@@ -108,9 +121,9 @@ class Incidents:
                 yield
 
     def clients(self) -> Iterator[tuple[str, Client, Losses]]:
-        """Yield "lost" or "refused", the client, and what it has met, of recent incidents."""
+        """Yield "lost", "refused" or "closed", the client, and what it has met, of recent incidents."""
         now = self._broker.real_now()
-        for word, kept in (("lost", self.lost), ("refused", self.refused)):
+        for word, kept in (("lost", self.lost), ("refused", self.refused), ("closed", self.closed_channels)):
             for client, losses in list(kept.items()):
                 if losses.incident.is_recent(now):
                     yield word, client, losses

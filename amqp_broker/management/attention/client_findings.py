@@ -1,4 +1,4 @@
-"""Findings about clients that publish to nowhere, lose their connections, or are not let in."""
+"""Findings about clients that publish to nowhere, lose connections or channels, or are not let in."""
 
 from __future__ import annotations
 
@@ -42,9 +42,10 @@ def _hint(vhost: VHost, exchange: Exchange, key: str) -> str:
 
 
 def findings_about_clients(incidents: Incidents) -> Iterator[Finding]:
-    """Yield the findings about clients that lose their connections again and again, or are refused."""
-    for losses in incidents.clients():
-        yield _lost(*losses[1:]) if losses[0] == "lost" else _refused(*losses[1:])
+    """Yield the findings about clients that lose connections or channels, or are refused."""
+    findings = {"lost": _lost, "refused": _refused, "closed": _closed}
+    for word, client, losses in incidents.clients():
+        yield findings[word](client, losses)
 
 
 def _lost(client: Client, losses: Losses) -> Finding:
@@ -63,6 +64,17 @@ def _refused(client: Client, losses: Losses) -> Finding:
         "refused-client",
         f"{_named(client)} was refused {counted(losses.incident.count, 'time')}: {losses.reason}.",
         "Correct the password, the virtual host or the permissions, or stop the client.",
+        losses.incident.first_ms,
+        _place(client),
+    )
+
+
+def _closed(client: Client, losses: Losses) -> Finding:
+    return Finding(
+        "channel-errors",
+        f"{_named(client)} has had {counted(losses.incident.count, 'channel')} closed by an error. The reason of the "
+        f"last: {losses.reason}.",
+        "Correct what the client declares, consumes, publishes or settles; the log of the broker names the operation.",
         losses.incident.first_ms,
         _place(client),
     )

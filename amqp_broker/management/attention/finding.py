@@ -12,6 +12,7 @@ LEVELS: Final[Mapping[str, tuple[str, ...]]] = {
     "warning": (
         "refused-client",
         "lost-connections",
+        "channel-errors",
         "idle-consumer",
         "retry-loop",
         "unroutable",

@@ -179,3 +179,28 @@ def test_a_message_that_is_rejected_again_and_again_is_an_incident_of_its_queue(
     assert (incidents.rounds, incidents.circling.count) == (12, 3)
     look(lab)
     assert lab.vhost.queues["wait"].statistics.incidents.rounds == 0
+
+
+def failed(peer: Peer, method: commands.Basic.Consume | commands.Queue.Declare | commands.Exchange.Declare) -> None:
+    peer.open_channel(7)
+    peer.send(method, channel=7)
+    peer.expect(commands.Channel.Close, channel=7)
+    peer.send(commands.Channel.CloseOk(), channel=7)
+
+
+def test_one_channel_that_an_error_closes_is_an_incident() -> None:
+    lab = Lab()
+    failed(lab.connect(), commands.Basic.Consume(queue="none"))
+    [(word, client, losses)] = lab.broker.incidents.clients()
+    assert (word, client.host, losses.incident.count) == ("closed", "127.0.0.1", 1)
+    assert losses.reason == "NOT_FOUND - no queue 'none' in vhost '/'"
+    lab.broker.now += RECENT_MS
+    assert list(lab.broker.incidents.clients()) == []
+
+
+def test_a_passive_declaration_that_finds_nothing_is_no_incident() -> None:
+    lab = Lab()
+    peer = lab.connect()
+    failed(peer, commands.Queue.Declare(queue="none", passive=True))
+    failed(peer, commands.Exchange.Declare(exchange="none", passive=True))
+    assert list(lab.broker.incidents.clients()) == []

@@ -89,3 +89,18 @@ def test_a_client_that_is_not_let_in_is_named_with_the_reason(lab: Lab) -> None:
     assert finding.sentence == (
         "Client 'shop' at 10.0.0.7 (user 'guest') was refused 3 times: user 'guest' - invalid credentials."
     )
+
+
+def test_a_client_whose_channels_an_error_closes_is_named_with_rabbitmqs_text(lab: Lab) -> None:
+    peer = lab.connect()
+    for number, method in ((2, commands.Basic.Consume(queue="x")), (3, commands.Basic.Ack(7))):
+        peer.open_channel(number)
+        peer.send(method, channel=number)
+        peer.expect(commands.Channel.Close, channel=number)
+    [finding] = findings_about_clients(lab.broker.incidents)
+    assert (finding.kind, finding.level, finding.since_ms) == ("channel-errors", "warning", lab.now)
+    assert finding.sentence == (
+        "A client at 127.0.0.1 (user 'guest') has had 2 channels closed by an error. The reason of the last: "
+        "PRECONDITION_FAILED - unknown delivery tag 7."
+    )
+    assert finding.place == {"vhost": "/", "user": "guest", "host": "127.0.0.1"}
