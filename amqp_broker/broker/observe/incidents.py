@@ -43,7 +43,7 @@ class Client(NamedTuple):
 
 
 class Losses:
-    """What a client has lost or was refused, and the last reason; `least` in a minute are an incident."""
+    """Losses or refusals of a client, and the reason of the last; `least` in a minute are an incident."""
 
     __slots__ = ("_least", "_times", "incident", "reason")
 
