@@ -63,7 +63,7 @@ class Program(click.Group):
         """Return the command of these words. Raise UsageError for an unknown one, with what is similar."""
         name = words[0]
         if not name.startswith("-") and name not in self.list_commands(context):
-            question = did_you_mean(name, self.list_commands(context))
+            question = did_you_mean(name, self.list_commands(context)) or _tool_with(name)
             raise click.UsageError(f"No such command '{name}'. {question[:1].upper()}{question[1:]}".strip(), context)
         return super().resolve_command(context, words)
 
@@ -87,6 +87,14 @@ class Program(click.Group):
         if name == "admin":
             return click.Command("admin", help=ADMIN_HELP)
         return None
+
+
+def _tool_with(name: str) -> str:
+    """Return a question that names the command of RabbitMQ's tools with this name; "" if there is none."""
+    from amqp_broker.cli.rabbitmq.tool_main import commands_of
+
+    tool = next((tool for tool, rabbitmqs in TOOLS.items() if name in commands_of(rabbitmqs)), None)
+    return f"did you mean 'amqp-broker {tool} {name}'?" if tool is not None else ""
 
 
 def summary(command: click.Command | None) -> str:

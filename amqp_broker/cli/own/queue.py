@@ -22,10 +22,23 @@ from amqp_broker.exit_codes import EX_CANTCREAT, EX_DATAERR
 SHOWN_MAX: Final = 60
 TRUNCATED_BYTES: Final = 1000
 STATES: Final = ("ready", "unacked", "delayed")
+LISTED: Final = "For a list of queues:\n  amqp-broker ctl list_queues name messages consumers"
 POSITIONS_HELP: Final = "The message at this position, which peek shows; may be repeated."
 
 
-@click.group()
+class QueueCommands(click.Group):
+    """The commands of the group; an unknown one, such as `list`, leads to RabbitMQ's list of queues."""
+
+    def resolve_command(
+        self, context: click.Context, words: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command of these words. Raise UsageError for an unknown one."""
+        if words[0] not in self.commands and not words[0].startswith("-"):
+            raise click.UsageError(f"No such command '{words[0]}'. {LISTED}", context)
+        return super().resolve_command(context, words)
+
+
+@click.group(cls=QueueCommands)
 def queue() -> None:
     """Show, download, move and return the messages of a queue."""
 

@@ -35,6 +35,8 @@ def test_help_is_not_cut_at_any_width_of_the_terminal(columns: int) -> None:
         ("srve", " Did you mean 'serve'?"),
         ("fault", " Did you mean 'faults'?"),
         ("diagnostic", " Did you mean 'di"),
+        ("list_queues", " Did you mean 'amqp-broker ctl list_queues'?"),
+        ("check_alarms", " Did you mean 'amqp-broker diagnostics check_alarms'?"),
         ("x", ""),
     ],
 )

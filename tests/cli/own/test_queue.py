@@ -138,3 +138,13 @@ def test_a_message_with_an_odd_history_is_one_line(deaths: object) -> None:
     assert line.isprintable()
     assert "key 'k\\x07'" in line
     assert line.endswith("held by c (1)")
+
+
+@pytest.mark.parametrize("word", ["list", "show"])
+def test_an_unknown_command_leads_to_the_list_of_queues(word: str) -> None:
+    done = run("queue", word)
+    assert (done.returncode, done.stdout) == (64, "")
+    assert done.stderr == (
+        f"amqp-broker: No such command '{word}'. For a list of queues:\n"
+        "  amqp-broker ctl list_queues name messages consumers\n"
+    )
