@@ -354,6 +354,8 @@ class VHost:
             if source.had_no_subscribers and not source.bindings:
                 source.had_no_subscribers = False
                 self.broker.advice.on_first_binding(self, source)
+                self.counts.collect()
+                self.broker.incidents.on_first_binding(source)
             source.add(binding)
             destination.incoming[binding] = None
             self.topology_changed()

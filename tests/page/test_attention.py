@@ -20,7 +20,8 @@ def nothing_is_wrong(running: RunningServer) -> None:
         incidents.refused.clear()
         server.broker.faults.clear(None)
         for exchange in vhost.exchanges.values():
-            exchange.unroutable_key = None
+            exchange.unroutable = None
+            exchange.publishes.drop_unroutable = 0
         finished(vhost.removing_queues())
         server.clock.resume()
         server.clock._offset_ms = server.clock._start_ms
@@ -34,19 +35,66 @@ def test_the_start_page_says_that_nothing_is_wrong(browser: Browser) -> None:
     assert browser.all(".attention li") == []
 
 
-def test_a_queue_without_a_consumer_is_purged_from_its_finding(browser: Browser, running: RunningServer) -> None:
+def test_the_messages_of_a_queue_without_a_consumer_are_moved_from_its_finding(
+    browser: Browser, running: RunningServer
+) -> None:
     browser.start()
     with channel(running.port) as client:
         client.queue_declare("orders")
-        for _ in range(12):
+        client.queue_declare("served")
+        client.basic_consume("served", lambda *_: None, auto_ack=True)
+        for _ in range(1200):
             client.basic_publish("", "orders", b"m")
-        browser.shows("Queue 'orders' has no consumer, and has grown by 12 to 12 messages.")
+        browser.shows("Queue 'orders' has no consumer, and has grown by 1,200 to 1,200 messages.")
         assert str(browser.find(".attention a", "Queue").get_attribute("href")).endswith("#/queues/%2F/orders")
-        browser.press("Purge", ".attention")
-        browser.find("dialog", "Its 12 ready messages are deleted.")
-        browser.press("Purge", "dialog")
-        browser.toast("orders was purged")
+        browser.press("Move messages", ".attention")
+        browser.fill("To queue", "served", "dialog")
+        browser.press("Move messages", "dialog")
+        browser.toast("The messages of orders were moved to served")
         browser.shows("Nothing needs attention.")
+
+
+def test_losses_at_an_exchange_without_bindings_are_shown_and_ended_by_a_binding(
+    browser: Browser, running: RunningServer
+) -> None:
+    browser.start()
+    with channel(running.port) as client:
+        client.queue_declare("audit")
+        client.basic_publish("amq.topic", "order.new", b"m")
+        browser.shows("1 message published to exchange 'amq.topic' reached no queue: it has no bindings.")
+        assert str(browser.find(".attention a", "Exchange").get_attribute("href")).endswith("/%2F/amq.topic")
+        browser.press("Bind queue", ".attention")
+        browser.fill("Queue", "audit", "dialog")
+        browser.fill("Routing key", "#", "dialog")
+        browser.press("Bind queue", "dialog")
+        browser.toast("audit was bound")
+        browser.shows("reached no queue: it had no bindings then.")
+
+
+def test_dead_letters_are_linked_where_they_are(browser: Browser, running: RunningServer) -> None:
+    browser.start()
+    with channel(running.port) as client:
+        client.queue_declare("failed")
+        client.exchange_declare("dlx", "fanout", auto_delete=True)
+        client.queue_bind("failed", "dlx")
+        client.queue_declare("work", arguments={"x-dead-letter-exchange": "dlx"})
+        client.basic_publish("", "work", b"m")
+        method, _, _ = client.basic_get("work")
+        client.basic_reject(method.delivery_tag, requeue=False)
+        browser.shows("1 message of queue 'work' was dead-lettered (1 rejected) to queue 'failed' by exchange 'dlx' in")
+        browser.click(".attention a", "Dead letters")
+        browser.until(lambda: browser.route == "queues/%2F/failed")
+
+
+def test_the_virtual_host_is_named_where_there_are_several(browser: Browser, running: RunningServer) -> None:
+    browser.start()
+    with channel(running.port) as client:
+        client.basic_publish("", "nowhere", b"m")
+        browser.shows("reached no queue")
+        assert "Virtual host" not in browser.find(".attention").text
+        running.ask(lambda server: server.broker.add_vhost("second"))
+        browser.shows("Virtual host /. Since")
+    running.ask(lambda server: server.broker.delete_vhost("second"))
 
 
 def test_the_focus_stays_on_a_button_while_its_sentence_changes(browser: Browser, running: RunningServer) -> None:
@@ -59,7 +107,7 @@ def test_the_focus_stays_on_a_button_while_its_sentence_changes(browser: Browser
         browser.script("document.querySelector('.attention button').focus()")
         client.basic_publish("", "orders", b"m")
         browser.shows("to 13 messages.")
-    assert browser.focused == "Purge"
+    assert browser.focused == "Move messages"
 
 
 def test_an_unroutable_key_has_the_closest_binding_and_a_button_that_binds_it(

@@ -8,9 +8,15 @@ from amqp_broker.broker.counting.history import History
 from amqp_broker.broker.queues.queue import QueueDeclaration
 from amqp_broker.server.server import Server
 from tests.page.browser import Browser
+from tests.page.client import channel
 from tests.running import RunningServer
 
 PER_SECOND = 20
+# The value of a fact with this name.
+FACT = (
+    "return [...document.querySelectorAll('.facts > div')]"
+    ".find((one) => one.firstChild.textContent === arguments[0])?.lastChild.textContent"
+)
 
 
 def grown_queue(server: Server) -> None:
@@ -106,3 +112,23 @@ def test_statistics_are_reset_even_if_the_charts_get_no_answer(browser: Browser)
     browser.press("Reset statistics")
     browser.press("Reset statistics", "dialog")
     browser.toast("The statistics were reset")
+
+
+def test_charts_show_messages_that_no_queue_gets(browser: Browser, running: RunningServer) -> None:
+    with channel(running.port) as client:
+        for number in range(3):
+            client.basic_publish("amq.topic", "nowhere", b"x", mandatory=number == 0)
+        browser.start("exchanges/%2F/amq.topic")
+        names = "return [...document.querySelectorAll('.legend li')].map((one) => one.childNodes[1].data)"
+        assert browser.script(names) == ["Publish in", "Publish out", "Unroutable, returned", "Unroutable, dropped"]
+        browser.until(lambda: browser.script(FACT, "Unroutable, dropped") == "2")
+        assert browser.script(FACT, "Unroutable, returned") == "1"
+
+        def is_drawn() -> bool:
+            client.basic_publish("amq.topic", "nowhere", b"x")
+            return not browser.find(".legend li", "Unroutable, dropped").text.endswith("0/s")
+
+        browser.until(is_drawn)
+    for route in ("", "vhosts/%2F"):
+        browser.visit(route)
+        assert any(text.startswith("Unroutable, dropped") for text in browser.texts(".legend li"))

@@ -73,6 +73,33 @@ def test_chosen_dead_letters_return(browser: Browser, running: RunningServer, cl
     browser.toast("0 messages returned, then: there is no queue 'orders' in vhost '/'")
 
 
+def test_all_dead_letters_return_after_a_question(
+    browser: Browser, running: RunningServer, client: BlockingChannel
+) -> None:
+    browser.start("queues/%2F/failed")
+    browser.press("Return all", ".chosen")
+    browser.shows("Return all dead letters of failed?", "dialog")
+    browser.press("Return all messages", "dialog")
+    browser.toast("3 messages returned")
+    assert (len(bodies(running, "orders")), bodies(running, "failed")) == (3, [])
+    browser.shows("No messages are ready.")
+
+
+def test_what_changes_the_queue_is_apart_from_what_does_not(browser: Browser, client: BlockingChannel) -> None:
+    browser.start("queues/%2F/failed")
+    assert browser.texts(".chosen button") == ["Download JSON", "Download capture", "Return all"]
+    choose(browser, 0)
+    browser.shows("1 message chosen", ".chosen")
+    assert browser.texts(".chosen button") == ["Clear choice", "Download JSON", "Download capture", "Return", "Move"]
+    edges = "return [...document.querySelectorAll('.chosen button')].filter((one) => one.offsetWidth)"
+    boxes = [one.rect for one in browser.script(edges)]
+    assert boxes[3]["x"] - (boxes[2]["x"] + boxes[2]["width"]) > 100
+    # There is no dead letter.
+    client.basic_publish("", "parked", b"x")
+    browser.visit("queues/%2F/parked")
+    assert browser.texts(".chosen button") == ["Download JSON", "Download capture"]
+
+
 def test_chosen_dead_letters_are_moved_to_a_queue_that_is_offered(
     browser: Browser, running: RunningServer, client: BlockingChannel
 ) -> None:
@@ -103,7 +130,7 @@ def test_messages_are_downloaded(
     choose(browser, 0)
     browser.press("Download JSON", ".chosen")
     assert [row["payload"] for row in json.loads(read(tmp_path / "failed.json"))] == ['{"id": 0}']
-    browser.press("Clear", ".chosen")
+    browser.press("Clear choice", ".chosen")
     browser.shows("All ready messages", ".chosen")
     browser.press("Download capture", ".chosen")
     lines = read(tmp_path / "failed.jsonl").splitlines()
@@ -184,4 +211,4 @@ def test_messages_of_a_stream_are_downloaded_but_not_returned(browser: Browser, 
     browser.start("queues/%2F/history")
     choose(browser, 0)
     browser.shows("1 message chosen", ".chosen")
-    assert [one for one in browser.texts(".chosen button") if one] == ["Download JSON", "Download capture"]
+    assert browser.texts(".chosen button") == ["Clear choice", "Download JSON", "Download capture"]

@@ -34,11 +34,11 @@ class Tally:
 def count_publish(sim: Simulation, channel: ChannelModel, publish: Publish, queues: list[QueueModel]) -> None:
     """A client's message has gone to these queues."""
     tally, exchange = sim.world.tally, publish.message.exchange
+    is_returned = publish.mandatory and (publish.returns or not publish.queues)
+    unroutable = "return_unroutable" if is_returned else "drop_unroutable"
     for stats in (tally.stats, channel.stats):
         stats["publish"] += 1
-        if not queues:
-            is_returned = publish.mandatory and (publish.returns or not publish.queues)
-            stats["return_unroutable" if is_returned else "drop_unroutable"] += 1
+        stats[unroutable] += not queues
     for queue in queues:
         queue.stats["publish"] += 1
     # It may be gone when a transaction is committed.
@@ -46,6 +46,7 @@ def count_publish(sim: Simulation, channel: ChannelModel, publish: Publish, queu
         here = sim.topology.published.setdefault(exchange, Counter())
         here["publish_in"] += 1
         here["publish_out"] += len(queues)
+        here[unroutable] += not queues
         for queue in queues:
             queue.sources[exchange] += 1
 

@@ -60,6 +60,8 @@ class ExchangeDeclaration(NamedTuple):
     is_internal: bool = False
 
 
+# Types that choose queues by what a message says.
+_ROUTING_TYPES: Final = frozenset({"direct", "topic", "headers"})
 # The creator of the exchanges that every vhost has.
 INTERNAL_CREATOR: Final = "rmq-internal"
 
@@ -97,6 +99,8 @@ class Exchange(ABC):
     closest_keys: tuple[str, int, str] | None = None
     # Set if messages were dropped where none was expected.
     had_no_subscribers: bool = False
+    # Set by the first binding.
+    was_bound: bool = False
 
     def __str__(self) -> str:
         return f"exchange '{self.name}' in vhost '{self.vhost}'"
@@ -118,6 +122,15 @@ class Exchange(ABC):
         return self.type == "direct" or bool(self.bindings) or self.alternate is not None
 
     @property
+    def is_watched(self) -> bool:
+        """True if an administrator wants to know of messages that no queue got.
+
+        A fanout before its first binding has no subscribers yet. The default exchange, whose replies may come too late,
+        and one that delays messages have a key if one is lost.
+        """
+        return self.unroutable_key is not None or self.was_bound or (self.type in _ROUTING_TYPES and bool(self.name))
+
+    @property
     def routes_by_message(self) -> bool:
         """True if the exchange must see each message, because more than the routing keys decides."""
         return False
@@ -134,6 +147,7 @@ class Exchange(ABC):
     def add(self, binding: Binding) -> None:
         """Add a new binding."""
         self.bindings[binding.key] = binding
+        self.was_bound = True
         self._index(binding)
 
     def binding(self, destination: Destination, routing_key: str, arguments: fields.Table) -> Binding | None:

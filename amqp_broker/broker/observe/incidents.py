@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from amqp_broker.amqp.errors import ChannelError
     from amqp_broker.broker.broker import Broker
     from amqp_broker.broker.clients.client_connection import Connection
+    from amqp_broker.broker.exchanges.exchange import Exchange
     from amqp_broker.broker.queues.queue import Queue
     from amqp_broker.broker.scheduling.portions import Steps
 
@@ -91,6 +92,12 @@ class Incidents:
             client = client_of(connection, connection.vhost.name)
             self._note(self.closed_channels, client, error.reply_text, least=1)
 
+    def on_first_binding(self, exchange: Exchange) -> None:
+        """Note that messages so far were dropped before an exchange for subscribers had any; counts are collected."""
+        if not exchange.is_watched:
+            exchange.unroutable = Incident()
+            exchange.unroutable.total = exchange.publishes.drop_unroutable
+
     def _note(self, kept: dict[Client, Losses], client: Client, reason: str, least: int = LOSSES_MIN) -> None:
         losses = kept.get(client)
         if losses is None:
@@ -113,8 +120,7 @@ class Incidents:
                 yield
             for exchange in list(vhost.exchanges.values()):
                 dropped = exchange.publishes.drop_unroutable
-                # Without a key the exchange is for subscribers, and has none.
-                if dropped and exchange.unroutable_key is not None:
+                if dropped and exchange.is_watched:
                     if exchange.unroutable is None:
                         exchange.unroutable = Incident()
                     exchange.unroutable.notice(dropped, self._broker.real_now())

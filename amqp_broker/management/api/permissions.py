@@ -14,8 +14,9 @@ from amqp_broker.broker.admin import patterns
 from amqp_broker.broker.admin.access import Permission, TopicPermission, User
 from amqp_broker.broker.vhost import VHost
 from amqp_broker.management.documents.exporting import permission_row, topic_permission_row
+from amqp_broker.management.documents.values import text_of
 from amqp_broker.management.http.answers import CREATED, NO_CONTENT, Answer, bad_request, bad_term, not_found
-from amqp_broker.management.http.auth import ADMINISTRATOR
+from amqp_broker.management.http.auth import ADMINISTRATOR, MANAGEMENT
 from amqp_broker.management.http.endpoint import Endpoints
 from amqp_broker.management.http.listing import ListQuery, listed_rows
 from amqp_broker.management.http.request import Request
@@ -85,6 +86,12 @@ def _user_and_vhost_to_change(request: Request) -> tuple[User, VHost]:
     if user is None or vhost is None:
         raise bad_request("vhost_or_user_not_found")
     return user, vhost
+
+
+@endpoints.on("GET /_broker/permissions", tag=MANAGEMENT)
+def own_permissions(request: Request) -> dict[str, Row]:
+    """Return the permissions of the user who asks, by the names of vhosts."""
+    return {text_of(row["vhost"]): row for row in _permissions([request.user])}
 
 
 @endpoints.on("GET /api/permissions", tag=ADMINISTRATOR, query=ListQuery)

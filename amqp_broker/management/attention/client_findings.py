@@ -17,19 +17,25 @@ if TYPE_CHECKING:
 def findings_of_exchange(vhost: VHost, exchange: Exchange, now: int) -> Iterator[Finding]:
     """Yield the finding about messages that an exchange has routed nowhere; `now` is in real time."""
     unroutable, key = exchange.unroutable, exchange.unroutable_key
-    if unroutable is None or key is None or not unroutable.is_recent(now):
+    if unroutable is None or not unroutable.is_recent(now):
         return
+    place = {"vhost": vhost.name, "exchange": exchange.name}
     name = f"exchange '{exchange.name}'" if exchange.name else "the default exchange"
+    sentence = f"{counted(unroutable.count, 'message')} published to {name} reached no queue"
+    if key is None:
+        # An exchange without bindings, whatever the key: the route does not say it.
+        why = "it has no bindings" if not exchange.bindings else "it had no bindings then"
+        yield Finding("unroutable", f"{sentence}: {why}.", "Bind a queue to it.", unroutable.first_ms, place)
+        return
     guess = _hint(vhost, exchange, key)
     yield Finding(
         "unroutable",
-        f"{counted(unroutable.count, 'message')} published to {name} reached no queue, such as with routing key "
-        f"'{key}'{f': {guess}' if guess else '.'}",
+        f"{sentence}, such as with routing key '{key}'{f': {guess}' if guess else '.'}",
         "Bind a queue with this key, or publish with another one."
         if exchange.name
         else "Declare a queue of this name, or publish with the name of another.",
         unroutable.first_ms,
-        {"vhost": vhost.name, "exchange": exchange.name, "routing_key": key},
+        {**place, "routing_key": key},
     )
 
 

@@ -50,6 +50,11 @@ class Finding:
         return _ORDER.index(self.kind), -(self.since_ms or 0)
 
 
+def number(count: float) -> str:
+    """Return a whole number as the web page writes it, with commas between thousands."""
+    return f"{round(count):,}"
+
+
 def counted(count: float, singular: str, plural: str = "") -> str:
     """Return a number with its noun."""
-    return f"{round(count)} {singular if round(count) == 1 else plural or singular + 's'}"
+    return f"{number(count)} {singular if round(count) == 1 else plural or singular + 's'}"

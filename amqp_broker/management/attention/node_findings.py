@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from amqp_broker.broker.lab.fault_rules import OF_METHOD
-from amqp_broker.management.attention.finding import Finding, counted
+from amqp_broker.management.attention.finding import Finding, counted, number
 
 if TYPE_CHECKING:
     from amqp_broker.broker.broker import Broker
@@ -42,7 +42,7 @@ def _alarm(node: Node, alarm: Alarm, blocked: int) -> Finding:
     causes = {
         "memory watermark": (
             f"the broker uses {_mib(node.memory_used())} of memory, and {_mib(node.memory_limit())} are allowed",
-            "Consume or purge messages, close connections, or raise vm_memory_high_watermark.",
+            "Consume messages, close connections, raise vm_memory_high_watermark, or purge what is no longer needed.",
         ),
         "disk free limit": (
             f"the disk has {_mib(node.disk_free())} left, and {_mib(node.disk_free_limit())} must be free",
@@ -50,7 +50,7 @@ def _alarm(node: Node, alarm: Alarm, blocked: int) -> Finding:
         ),
         "store full": (
             "the store has reached its limit",
-            "Consume or purge messages, or raise the limit of the store.",
+            "Consume messages, raise the limit of the store, or purge what is no longer needed.",
         ),
         "store failing": ("the store cannot be written", "Look at the log, and at the disk of the data folder."),
     }
@@ -122,4 +122,4 @@ def _duration(ms: int) -> str:
 
 
 def _mib(octets: int) -> str:
-    return f"{octets // _MIB} MiB"
+    return f"{number(octets // _MIB)} MiB"

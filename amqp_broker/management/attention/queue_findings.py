@@ -5,26 +5,28 @@ A queue is compared with the samples of its charts (management/node/rates.py), s
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from amqp_broker.broker.counting.incident import RECENT_MS
 from amqp_broker.broker.queues.dead_letter_reasons import DELIVERY_LIMIT, EXPIRED, MAXLEN, REJECTED
-from amqp_broker.management.attention.finding import Finding, counted
+from amqp_broker.management.attention.finding import Finding, counted, number
 from amqp_broker.management.node.rates import NOTHING, Rates
 from amqp_broker.management.node.totals import lengths_of
 
 if TYPE_CHECKING:
+    from amqp_broker.broker.exchanges.exchange import Destination, Exchange
     from amqp_broker.broker.queues.consumer import Consumer
     from amqp_broker.broker.queues.queue import Queue
+    from amqp_broker.broker.vhost import VHost
 
 # Messages by which a queue must have grown, and the time in which a queue with consumers must have done so (ms).
 GROWTH_MIN: Final = 10
 GROWTH_MS: Final = 60_000
 # A queue with consumers must still grow: it is compared with what it was then (ms ago).
 STILL_MS: Final = 10_000
-# Consumers that are compared, to name the slowest.
+# Consumers that are compared, to name the slowest, and bindings that are followed.
 COMPARED_MAX: Final = 100
 # Time without any settlement after which a consumer is idle (ms).
 IDLE_MS: Final = 30_000
@@ -96,9 +98,9 @@ class _View:
         if grown >= GROWTH_MIN:
             yield Finding(
                 "no-consumer",
-                f"Queue '{queue.name}' has no consumer, and has grown by {round(grown)} to "
+                f"Queue '{queue.name}' has no consumer, and has grown by {number(grown)} to "
                 f"{counted(self.ready, 'message')}.",
-                "Start its consumer, or purge it.",
+                "Start its consumer, move its messages to a queue with one, or purge it if they are not needed.",
                 since,
                 _place(queue),
             )
@@ -120,7 +122,7 @@ class _View:
         waiting = f", and {counted(self.ready, 'message waits', 'messages wait')}" if self.ready else ""
         return Finding(
             "idle-consumer",
-            f"{_named(holder)} settles nothing of queue '{self.queue.name}': it holds {holder.in_flight} of "
+            f"{_named(holder)} settles nothing of queue '{self.queue.name}': it holds {number(holder.in_flight)} of "
             f"{counted(self.unacked, 'unacked message')}{waiting}.",
             "Let the consumer ack or reject its messages, or close its connection, which returns them to the queue.",
             since,
@@ -150,8 +152,8 @@ class _View:
         name = _named(slowest) if count == 1 else f"The slowest: {_named(slowest)}"
         return Finding(
             "slow-consumer",
-            f"Queue '{self.queue.name}' has grown by {round(grown)} to {counted(self.ready, 'message')}: "
-            f"{which} {'takes' if count == 1 else 'take'} {taken:.1f} a second. {name}.",
+            f"Queue '{self.queue.name}' has grown by {number(grown)} to {counted(self.ready, 'message')}: "
+            f"{which} {'takes' if count == 1 else 'take'} {taken:,.1f} a second. {name}.",
             "Start more consumers, make them faster, or raise the prefetch of those that wait for their own acks.",
             since,
             {**_place(self.queue), **_place_of_consumer(slowest)},
@@ -177,7 +179,7 @@ class _View:
         holder = max(self.queue.consumers, key=_held, default=None)
         return Finding(
             "retry-loop",
-            f"Messages of queue '{self.queue.name}' return and are delivered again: {round(again)} of the "
+            f"Messages of queue '{self.queue.name}' return and are delivered again: {number(again)} of the "
             f"{counted(delivered, 'delivery', 'deliveries')} of the last minute were redeliveries, and "
             f"{counted(acked, 'was', 'were')} acked.",
             "Reject what cannot be processed without requeue=true, to a dead-letter exchange.",
@@ -212,29 +214,63 @@ def _deaths(queue: Queue, now: int) -> Iterator[Finding]:
     recent = {reason: one for reason, one in incidents.deaths.items() if one.is_recent(now) and reason not in expected}
     if not recent:
         return
-    count = sum(one.count for one in recent.values())
-    why = ", ".join(f"{one.count} {REASONS.get(reason, reason)}" for reason, one in recent.items())
+    total = sum(one.count for one in recent.values())
+    count, verb = counted(total, "message"), "was" if total == 1 else "were"
+    why = ", ".join(f"{number(one.count)} {REASONS.get(reason, reason)}" for reason, one in recent.items())
     since = min(one.first_ms for one in recent.values())
-    if has_exchange:
-        sentence = f"Queue '{queue.name}' has given up {counted(count, 'message')} ({why}), which {_went(queue)}."
+    when = f"in the last {_minutes(now - since)}"
+    where, home = _destination(queue)
+    place = _place(queue)
+    if where.startswith("to "):
+        sentence = f"{count} of queue '{queue.name}' {verb} dead-lettered ({why}) {where} {when}."
         remedy = "Look at the messages and their x-death, and at the log of the consumer that rejects them."
         if REJECTED not in recent:
             remedy = "Look at the messages and their x-death, and at the consumers, which are too slow."
+        if home is not None:
+            place["dead_letter_queue"] = home.name
     else:
-        sentence = f"Queue '{queue.name}' has lost {counted(count, 'message')} ({why}): it has no dead-letter exchange."
+        sentence = f"{count} of queue '{queue.name}' {verb} lost ({why}) {when}: {where}."
         remedy = "Give it a dead-letter exchange, by the argument x-dead-letter-exchange or a policy."
-    yield Finding("dead-letters", sentence, remedy, since, _place(queue))
+        if has_exchange:
+            remedy = "Declare what is missing, and bind a queue for dead letters."
+    yield Finding("dead-letters", sentence, remedy, since, place)
 
 
-def _went(queue: Queue) -> str:
-    settings = queue.settings
-    exchange, key = settings.dead_letter_exchange, settings.dead_letter_routing_key
-    if exchange:
-        is_there = exchange in queue.vhost.exchanges
-        return f"went to exchange '{exchange}'" if is_there else f"were lost: there is no exchange '{exchange}'"
-    if key is None:
-        return "went to the queues that their keys name"
-    return f"went to queue '{key}'" if key in queue.vhost.queues else f"were lost: there is no queue '{key}'"
+def _minutes(ms: int) -> str:
+    minutes = -(-ms // 60_000)
+    return "minute" if minutes <= 1 else f"{number(minutes)} minutes"
+
+
+def _destination(queue: Queue) -> tuple[str, Queue | None]:
+    """Return the way of dead letters in words, from "to" on, or why they are lost; and the queue that has them."""
+    settings, vhost = queue.settings, queue.vhost
+    name, key = settings.dead_letter_exchange, settings.dead_letter_routing_key
+    if name is None:
+        return "it has no dead-letter exchange", None
+    exchange = vhost.exchanges.get(name)
+    if exchange is None:
+        return f"there is no exchange '{name}'", None
+    if not name and key is None:
+        return "to the queues that their routing keys name", None
+    if not name:
+        home = vhost.queues.get(key or "")
+        return (f"there is no queue '{key}'", None) if home is None else (f"to queue '{key}'", home)
+    if not exchange.bindings and exchange.alternate is None:
+        return f"the dead-letter exchange '{name}' has no bindings", None
+    home = _home(vhost, exchange, key)
+    return (f"to exchange '{name}'", None) if home is None else (f"to queue '{home.name}' by exchange '{name}'", home)
+
+
+def _home(vhost: VHost, exchange: Exchange, key: str | None) -> Queue | None:
+    """Return the only queue that an exchange has for dead letters; None if there are others, or it is not known."""
+    ends: Collection[Destination] = ()
+    if exchange.type == "fanout" or (key is not None and exchange.type in {"direct", "topic"}):
+        ends = exchange.destinations((key or "",), {}, None)
+    elif len(exchange.bindings) <= COMPARED_MAX:
+        ends = {binding.destination for binding in exchange.bindings.values()}
+    [name] = [end.name for end in ends] if len(ends) == 1 else [""]
+    queue = vhost.queues.get(name)
+    return queue if queue in ends else None
 
 
 def _held(consumer: Consumer) -> int:

@@ -63,9 +63,23 @@ def test_messages_that_no_queue_gets_are_an_incident_of_their_exchange() -> None
 
 def test_a_message_for_subscribers_that_are_away_is_no_incident() -> None:
     lab = Lab()
-    lab.connect().publish("any", exchange="amq.topic")
+    lab.connect().publish("any", exchange="amq.fanout")
     look(lab)
-    assert lab.vhost.exchanges["amq.topic"].unroutable is None
+    assert lab.vhost.exchanges["amq.fanout"].unroutable is None
+
+
+def test_messages_before_the_first_subscriber_are_no_incident_after_it() -> None:
+    lab = Lab()
+    peer = lab.connect()
+    peer.publish("any", exchange="amq.fanout")
+    peer.declare("q")
+    peer.call(commands.Queue.Bind(queue="q", exchange="amq.fanout"))
+    look(lab)
+    assert lab.vhost.exchanges["amq.fanout"].unroutable.count == 0
+    peer.call(commands.Queue.Unbind(queue="q", exchange="amq.fanout"))
+    peer.publish("any", exchange="amq.fanout")
+    look(lab)
+    assert lab.vhost.exchanges["amq.fanout"].unroutable.count == 1
 
 
 def test_a_scan_looks_at_a_portion_of_the_queues() -> None:

@@ -80,3 +80,10 @@ def test_topic_permissions_are_set_listed_and_cleared(desk: Desk) -> None:
 )
 def test_an_invalid_topic_permission_is_refused(desk: Desk, given: Any, reason: Any) -> None:
     assert desk.ask("PUT", "/api/topic-permissions/v/alice", given) == (400, reason)
+
+
+def test_users_see_their_own_permissions(desk: Desk) -> None:
+    desk.be("management", write="^w")
+    status, found = desk.get("/_broker/permissions")
+    assert (status, list(found)) == (200, ["/"])
+    assert found["/"]["write"] == "^w"

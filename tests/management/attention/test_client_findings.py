@@ -55,6 +55,40 @@ def test_a_key_that_resembles_no_other_has_no_guess(lab: Lab) -> None:
     assert unroutable(lab, "")[0].sentence.endswith("such as with routing key 'x'.")
 
 
+@pytest.mark.parametrize("kind", ["topic", "headers"])
+def test_messages_to_an_exchange_without_bindings_are_a_finding_without_a_key(lab: Lab, kind: str) -> None:
+    lab.connect().publish("order.new", exchange=f"amq.{kind}")
+    [finding] = unroutable(lab, f"amq.{kind}")
+    assert finding.sentence == f"1 message published to exchange 'amq.{kind}' reached no queue: it has no bindings."
+    assert (finding.remedy, finding.place) == ("Bind a queue to it.", {"vhost": "/", "exchange": f"amq.{kind}"})
+    peer = lab.connect()
+    peer.declare("orders")
+    peer.call(commands.Queue.Bind(queue="orders", exchange=f"amq.{kind}", routing_key="order.new"))
+    assert unroutable(lab, f"amq.{kind}")[0].sentence.endswith("reached no queue: it had no bindings then.")
+
+
+def test_messages_to_a_direct_exchange_without_bindings_are_a_finding(lab: Lab) -> None:
+    lab.connect().publish("order.new", exchange="amq.direct")
+    [finding] = unroutable(lab, "amq.direct")
+    assert finding.sentence.endswith("such as with routing key 'order.new': the exchange has no bindings")
+
+
+def test_a_fanout_is_silent_until_its_first_binding_and_heard_when_it_has_lost_all(lab: Lab) -> None:
+    peer = lab.connect()
+    peer.declare("orders")
+    peer.publish("", exchange="amq.fanout")
+    assert unroutable(lab, "amq.fanout") == []
+    # Published since the last look.
+    peer.publish("", exchange="amq.fanout")
+    peer.call(commands.Queue.Bind(queue="orders", exchange="amq.fanout"))
+    assert unroutable(lab, "amq.fanout") == []
+    peer.call(commands.Queue.Unbind(queue="orders", exchange="amq.fanout"))
+    for _ in range(3):
+        peer.publish("", exchange="amq.fanout")
+    [finding] = unroutable(lab, "amq.fanout")
+    assert finding.sentence == "3 messages published to exchange 'amq.fanout' reached no queue: it has no bindings."
+
+
 def test_unroutable_messages_are_no_finding_any_more_after_a_time(lab: Lab) -> None:
     lab.connect().publish("x")
     assert unroutable(lab, "")

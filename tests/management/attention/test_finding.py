@@ -24,3 +24,4 @@ def test_a_number_has_its_noun() -> None:
     assert counted(1, "message") == "1 message"
     assert counted(0.4, "message") == "0 messages"
     assert counted(2, "delivery", "deliveries") == "2 deliveries"
+    assert counted(1234567, "message") == "1,234,567 messages"

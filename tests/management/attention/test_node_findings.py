@@ -59,7 +59,7 @@ def found(lab: Lab, node: TroubledNode) -> list[Finding]:
         ),
         (
             Alarm("disk", "disk free limit", NOW),
-            "Disk alarm: the disk has 8583 MiB left, and 47 MiB must be free. "
+            "Disk alarm: the disk has 8,583 MiB left, and 47 MiB must be free. "
             "Publishers wait until it ends; none is blocked yet.",
         ),
         (

@@ -270,26 +270,26 @@ def reject(watched: Watched, count: int) -> None:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ({}, "Queue 'q' has lost 2 messages (2 rejected): it has no dead-letter exchange."),
+        ({}, "were lost (2 rejected) in the last minute: it has no dead-letter exchange."),
         (
             {"x-dead-letter-exchange": "amq.fanout"},
-            "Queue 'q' has given up 2 messages (2 rejected), which went to exchange 'amq.fanout'.",
+            "were lost (2 rejected) in the last minute: the dead-letter exchange 'amq.fanout' has no bindings.",
         ),
         (
             {"x-dead-letter-exchange": "dlx"},
-            "Queue 'q' has given up 2 messages (2 rejected), which were lost: there is no exchange 'dlx'.",
+            "were lost (2 rejected) in the last minute: there is no exchange 'dlx'.",
         ),
         (
             {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"},
-            "Queue 'q' has given up 2 messages (2 rejected), which were lost: there is no queue 'dead'.",
+            "were lost (2 rejected) in the last minute: there is no queue 'dead'.",
         ),
         (
             {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "q"},
-            "Queue 'q' has given up 2 messages (2 rejected), which went to queue 'q'.",
+            "were dead-lettered (2 rejected) to queue 'q' in the last minute.",
         ),
         (
             {"x-dead-letter-exchange": ""},
-            "Queue 'q' has given up 2 messages (2 rejected), which went to the queues that their keys name.",
+            "were dead-lettered (2 rejected) to the queues that their routing keys name in the last minute.",
         ),
     ],
 )
@@ -300,7 +300,45 @@ def test_rejected_messages_are_a_finding_that_says_where_they_went(
     watched.publish(2)
     reject(watched, 2)
     finding = watched.finding()
-    assert (finding.kind, finding.sentence) == ("dead-letters", sentence)
+    assert (finding.kind, finding.sentence) == ("dead-letters", f"2 messages of queue 'q' {sentence}")
+
+
+@pytest.mark.parametrize(
+    ("kind", "arguments", "keys", "home"),
+    [
+        ("fanout", {}, ["", ""], "failed"),
+        ("direct", {"x-dead-letter-routing-key": "f"}, ["f", "other"], "failed"),
+        ("topic", {"x-dead-letter-routing-key": "f.q"}, ["f.*", "other"], "failed"),
+        # The key of each message decides.
+        ("direct", {}, ["f", "g"], "failed"),
+    ],
+)
+def test_the_only_queue_that_an_exchange_has_for_dead_letters_is_named(
+    watched: Watched, kind: str, arguments: dict[str, object], keys: list[str], home: str
+) -> None:
+    watched.declare({"x-dead-letter-exchange": f"amq.{kind}", **arguments})
+    watched.declare(queue="failed")
+    for key in keys:
+        watched.publisher.call(commands.Queue.Bind(queue="failed", exchange=f"amq.{kind}", routing_key=key))
+    watched.publish(1)
+    reject(watched, 1)
+    finding = watched.finding()
+    assert f"(1 rejected) to queue '{home}' by exchange 'amq.{kind}' in the last" in finding.sentence
+    assert finding.place == {"vhost": "/", "queue": "q", "dead_letter_queue": home}
+    watched.declare(queue="others")
+    watched.publisher.call(commands.Queue.Bind(queue="others", exchange=f"amq.{kind}", routing_key=keys[0]))
+    finding = watched.finding()
+    assert f"was dead-lettered (1 rejected) to exchange 'amq.{kind}' in the last" in finding.sentence
+    assert "dead_letter_queue" not in finding.place
+
+
+def test_the_time_of_dead_letters_is_said_in_minutes(watched: Watched) -> None:
+    watched.declare()
+    watched.publish(1)
+    reject(watched, 1)
+    assert watched.findings()
+    watched.wait(150)
+    assert "1 message of queue 'q' was lost (1 rejected) in the last 3 minutes:" in watched.finding().sentence
 
 
 def test_dead_letters_are_no_finding_any_more_after_a_time(watched: Watched) -> None:
@@ -330,4 +368,4 @@ def test_expired_messages_of_a_queue_with_a_consumer_are_a_finding(watched: Watc
     watched.consumer(1)
     watched.publish(3)
     watched.wait(5)
-    assert "2 messages (2 expired)" in watched.finding().sentence
+    assert "2 messages of queue 'q' were lost (2 expired) in" in watched.finding().sentence

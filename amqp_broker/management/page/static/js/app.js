@@ -94,6 +94,10 @@ const ROUTES = [
   [/^demo$/, demo.page],
 ];
 
+/** The navigation without the pages that the user may not open. */
+const navigation = () =>
+  NAVIGATION.map(([title, entries]) => [title, entries.filter(([, , , , needs]) => !needs || state.is(needs))]).filter(([, entries]) => entries.length);
+
 const root = document.getElementById("app");
 let current = null;
 
@@ -148,15 +152,13 @@ function frame() {
   links.clear();
   alarms = [];
   banner = alarmBanner();
-  const groups = NAVIGATION.map(([title, entries]) => [
+  const groups = navigation().map(([title, entries]) => [
     title ? h("h2", null, title) : null,
-    entries
-      .filter(([, , , , needs]) => !needs || state.is(needs))
-      .map(([address, label, drawing, key]) => {
-        const link = h("a", { href: `#/${address}`, title: `g ${key}` }, icon(drawing), h("span", null, label));
-        links.set(address, link);
-        return link;
-      }),
+    entries.map(([address, label, drawing, key]) => {
+      const link = h("a", { href: `#/${address}`, title: `g ${key}` }, icon(drawing), h("span", null, label));
+      links.set(address, link);
+      return link;
+    }),
   ]);
   put(
     root,
@@ -222,7 +224,7 @@ function head() {
       h("label", { class: "vhost" }, h("span", null, "Virtual host"), selector),
       h("button", { type: "button", class: "quiet square", "aria-label": "Refresh", title: "Refresh (r)", onclick: refresh }, icon("M13 8a5 5 0 11-1.600-3.700M13 2.500v3h-3")),
       h("button", { type: "button", class: "quiet square", id: "theme", "aria-label": "Light or dark", title: "Light or dark (t)", onclick: switchTheme }, icon("M8 2.500a5.500 5.500 0 100 11zM8 2.500a5.500 5.500 0 010 11")),
-      h("button", { type: "button", class: "quiet square", "aria-label": "Keys", "aria-haspopup": "dialog", title: "Keys (?)", onclick: () => shortcuts(NAVIGATION) }, "?"),
+      h("button", { type: "button", class: "quiet square", "aria-label": "Keys", "aria-haspopup": "dialog", title: "Keys (?)", onclick: () => shortcuts(navigation()) }, "?"),
       h("button", { type: "button", class: "quiet", id: "logout", onclick: logOut, title: "Log out" }, h("span", { class: "user" }, state.user.name), icon("M6 2.500H3v11h3M7 8h6.500M11 5.500L13.500 8 11 10.500")),
     ]),
   );
@@ -316,7 +318,7 @@ install({
   refresh,
   theme: switchTheme,
   pause: () => live.pause(!live.isPaused),
-  help: () => shortcuts(NAVIGATION),
+  help: () => shortcuts(navigation()),
 });
 addEventListener("hashchange", route);
 addEventListener("pageshow", (event) => event.persisted && location.reload());

@@ -3,34 +3,37 @@
 import { get, post, remove, set } from "./api.js";
 import { h, put, show, text, toast } from "./dom.js";
 import { confirm, dialog } from "./form.js";
-import { date, exchangePart, number, path, toExchange, toQueue } from "./format.js";
+import { counted, date, exchangePart, path, toExchange, toQueue } from "./format.js";
 import { part } from "./list.js";
 import { follow } from "./live.js";
 import { state } from "./state.js";
+import { queuesOf } from "./suggestions.js";
 
 const WORDS = { critical: "Alarm", warning: "Warning", notice: "Note" };
 
-// Places by what a finding has, the most telling first: name in the finding, label, and address.
+// Places by what a finding has, the most telling first: name in the finding, label, address, and the tag that the page needs.
 const LINKS = [
-  ["fault", "Faults", () => "#/faults"],
+  ["fault", "Faults", () => "#/faults", "administrator"],
   ["shovel", "Shovels", () => "#/shovels"],
-  ["routing_key", "Exchange", (one) => toExchange(one.vhost, one.exchange)],
+  ["exchange", "Exchange", (one) => toExchange(one.vhost, one.exchange)],
   ["queue", "Queue", (one) => toQueue(one.vhost, one.queue)],
   ["resource", "Queues", () => "#/queues"],
   ["host", "Connections", () => "#/connections"],
-  ["kind", "Clock", () => "#/clock"],
+  ["kind", "Clock", () => "#/clock", "administrator"],
 ];
 
-/** The buttons by the kind of a finding: a function that returns label and action, or null. */
+const isAdministrator = () => state.is("administrator");
+
+/** The buttons by the kind of a finding: a function that returns label and action, or null if the user may not. */
 const REMEDIES = {
-  alarm: (one) => state.is("administrator") && /by command$/.test(one.reason) && ["Clear alarm", () => quickly(() => remove(`/_broker/alarms/${one.resource}`), "The alarm was cleared")],
-  "no-consumer": (one) => ["Purge", () => purge(one)],
-  "idle-consumer": (one) => ["Close connection", () => close(one)],
-  "retry-loop": (one) => one.connection && ["Close connection", () => close(one)],
-  unroutable: (one) => (one.exchange === "" ? ["Declare queue", () => declare(one)] : ["Bind queue", () => bind(one)]),
-  shovel: (one) => one.vhost !== undefined && ["Restart", () => quickly(() => remove(`/api/shovels/vhost/${path(one.vhost, one.shovel)}/restart`), `${one.shovel} was restarted`)],
-  "fault-rule": (one) => state.is("administrator") && ["Remove rule", () => quickly(() => remove(`/_broker/faults/${one.fault}`), `Fault rule ${one.fault} was removed`)],
-  clock: (one) => one.is_frozen && state.is("administrator") && ["Let it run", () => quickly(() => post("/_broker/clock/resume"), "The clock runs again")],
+  alarm: (one) => isAdministrator() && /by command$/.test(one.reason) && ["Clear alarm", () => quickly(() => remove(`/_broker/alarms/${one.resource}`), "The alarm was cleared")],
+  "no-consumer": (one) => state.may("read", one.vhost, one.queue) && state.may("write", one.vhost, "") && ["Move messages", () => move(one)],
+  "idle-consumer": (one) => isAdministrator() && ["Close connection", () => close(one)],
+  "retry-loop": (one) => one.connection && isAdministrator() && ["Close connection", () => close(one)],
+  unroutable: (one) => (one.exchange === "" ? state.may("configure", one.vhost, one.routing_key) && ["Declare queue", () => declare(one)] : state.may("read", one.vhost, one.exchange) && ["Bind queue", () => bind(one)]),
+  shovel: (one) => one.vhost !== undefined && state.is("policymaker") && ["Restart", () => quickly(() => remove(`/api/shovels/vhost/${path(one.vhost, one.shovel)}/restart`), `${one.shovel} was restarted`)],
+  "fault-rule": (one) => isAdministrator() && ["Remove rule", () => quickly(() => remove(`/_broker/faults/${one.fault}`), `Fault rule ${one.fault} was removed`)],
+  clock: (one) => one.is_frozen && isAdministrator() && ["Let it run", () => quickly(() => post("/_broker/clock/resume"), "The clock runs again")],
 };
 
 async function quickly(act, done) {
@@ -52,16 +55,18 @@ const acting = ({ submit, ...rest }) => ({
   },
 });
 
-async function purge({ vhost, queue }) {
-  const address = `/api/queues/${path(vhost, queue)}`;
-  const found = await get(address).catch(() => ({}));
-  confirm(
+function move({ vhost, queue }) {
+  dialog(
     acting({
-      title: `Purge ${queue}?`,
-      note: `Its ${number(found.messages_ready)} ready messages are deleted.`,
-      action: "Purge",
-      submit: () => remove(`${address}/contents`),
-      done: `${queue} was purged`,
+      title: `Move the messages of ${queue}`,
+      note: "All ready messages go to the end of the other queue, in their order.",
+      fields: [{ name: "destination", label: "To queue", required: true, suggest: queuesOf(vhost) }],
+      action: "Move messages",
+      submit: async ({ destination }) => {
+        const { moved, reason } = await post(`/_broker/queues/${path(vhost, queue)}/move`, { destination: { queue: destination } });
+        if (reason) throw new Error(`${counted(moved, "message")} moved, then: ${reason}`);
+      },
+      done: ({ destination }) => `The messages of ${queue} were moved to ${destination}`,
     }),
   );
 }
@@ -96,8 +101,8 @@ function bind({ vhost, exchange, routing_key: key }) {
     acting({
       title: `Bind a queue to ${exchange}`,
       fields: [
-        { name: "queue", label: "Queue", required: true },
-        { name: "key", label: "Routing key", value: key },
+        { name: "queue", label: "Queue", required: true, suggest: queuesOf(vhost) },
+        { name: "key", label: "Routing key", value: key ?? "", help: key === undefined ? "For all messages of a topic exchange: #" : null },
       ],
       action: "Bind queue",
       submit: (given) => post(`/api/bindings/${path(vhost)}/e/${path(exchangePart(exchange))}/q/${path(given.queue)}`, { routing_key: given.key }),
@@ -158,7 +163,7 @@ const keyOf = ({ sentence: _, remedy: __, since_ms: ___, ...place }) => JSON.str
 
 class Entry {
   constructor(one) {
-    const [, label, address] = LINKS.find(([name]) => name in one);
+    const [, label, address, needs] = LINKS.find(([name]) => name in one);
     const remedy = REMEDIES[one.kind]?.(one);
     this.sentence = h("p");
     this.more = h("p", { class: "muted" });
@@ -171,7 +176,8 @@ class Entry {
         "div",
         { class: "actions" },
         one.connection && h("a", { href: `#/connections/${path(one.connection)}` }, "Connection"),
-        h("a", { href: address(one) }, label),
+        one.dead_letter_queue !== undefined && h("a", { href: toQueue(one.vhost, one.dead_letter_queue) }, "Dead letters"),
+        (!needs || state.is(needs)) && h("a", { href: address(one) }, label),
         remedy && h("button", { type: "button", class: "small", "aria-haspopup": "dialog", onclick: remedy[1] }, remedy[0]),
       ),
     );
@@ -179,7 +185,8 @@ class Entry {
 
   update(one) {
     text(this.sentence, one.sentence);
-    text(this.more, `${one.remedy}${one.since_ms ? ` Since ${date(one.since_ms)}.` : ""}`);
+    const place = one.vhost !== undefined && state.vhosts.length > 1 ? ` Virtual host ${one.vhost}.` : "";
+    text(this.more, `${one.remedy}${place}${one.since_ms ? ` Since ${date(one.since_ms)}.` : ""}`);
   }
 }
 

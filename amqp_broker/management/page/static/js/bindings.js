@@ -5,10 +5,13 @@ import { diagram } from "./diagram.js";
 import { h, show, toast } from "./dom.js";
 import { form } from "./form.js";
 import { exchangeName, exchangePart, path, plain, toExchange, toQueue } from "./format.js";
+import { state } from "./state.js";
 import { exchangesOf, queuesOf } from "./suggestions.js";
 import { cell, link, Table } from "./table.js";
 
 const letter = (kind) => (kind === "exchange" ? "e" : "q");
+
+const mayBind = (vhost, source, destination) => state.may("read", vhost, source) && state.may("write", vhost, destination);
 
 export function bindingsPart(centre) {
   // The end that is the same in all rows gives way first.
@@ -25,7 +28,7 @@ export function bindingsPart(centre) {
       {
         title: "",
         numeric: true,
-        value: (one) => (one.source === "" ? "" : cell("unbind", () => h("button", { type: "button", class: "quiet small", onclick: () => unbind(one) }, "Unbind"))),
+        value: (one) => (one.source === "" || !mayBind(one.vhost, one.source, one.destination) ? "" : cell("unbind", () => h("button", { type: "button", class: "quiet small", onclick: () => unbind(one) }, "Unbind"))),
       },
     ],
     key: (one) => [one.source, one.destination_type, one.destination, one.properties_key].join("\n"),
@@ -50,9 +53,10 @@ export function bindingsPart(centre) {
   };
 }
 
-/** Return the form that binds a queue or an exchange to an exchange. */
+/** Return the form that binds a queue or an exchange to an exchange; null if the user may not. */
 export function bindingForm(centre, done) {
   const isQueue = centre.kind === "queue";
+  if (!state.may(isQueue ? "write" : "read", centre.vhost, centre.name)) return null;
   const names = { queue: queuesOf(centre.vhost), exchange: exchangesOf(centre.vhost) };
   const fields = isQueue
     ? [{ name: "source", label: "From exchange", required: true, suggest: exchangesOf(centre.vhost) }]

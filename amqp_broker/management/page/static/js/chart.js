@@ -68,6 +68,8 @@ const LOOKS = {
   ack: ["Ack", "--series-2"],
   confirm: ["Confirm", "--series-4"],
   redeliver: ["Redelivered", "--series-5"],
+  return_unroutable: ["Unroutable, returned", "--series-6"],
+  drop_unroutable: ["Unroutable, dropped", "--series-7"],
   recv_oct: ["From client", "--series-1"],
   send_oct: ["To client", "--series-3"],
 };

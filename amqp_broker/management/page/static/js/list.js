@@ -157,20 +157,29 @@ function cut(rows, set, key) {
   return { items: items.slice((page - 1) * set.size, page * set.size), total_count: rows.length, filtered_count: items.length, page_count: pages, page };
 }
 
-/** The page of one object: `load()` fetches and shows it. A deleted object is reported. */
+// What an answer says of an object that cannot be shown.
+const GONE = 404;
+const REFUSED = new Set([401, 403]);
+
+/** The page of one object: `load()` fetches and shows it. Instead of one that cannot be shown, a sentence says why. */
 export function detail({ title, kind, back, kinds, load, content, actions = [] }) {
   const problem = h("div", { class: "empty", hidden: true });
   const body = h("div", { class: "parts" }, content);
   const heading = h("h1", null, title);
+  let isLoaded = false;
   const following = follow(kinds, async () => {
     try {
       await load();
+      isLoaded = true;
       problem.hidden = true;
-      body.hidden = false;
+      element.classList.remove("refused");
     } catch (error) {
+      const { status } = error;
+      const isRefused = REFUSED.has(status);
       problem.hidden = false;
-      body.hidden = error.status === 404;
-      put(problem, h("b", null, error.status === 404 ? `${kind} “${title}” does not exist (any more).` : error.message), h("a", { href: back[1] }, back[0]));
+      element.classList.toggle("refused", !isLoaded || status === GONE || isRefused);
+      const sentence = status === GONE ? `${kind} “${title}” does not exist (any more).` : isRefused ? `You may not see ${kind.toLowerCase()} “${title}”: ${error.message}.` : error.message;
+      put(problem, h("b", null, sentence), h("a", { href: back[1] }, back[0]));
     }
   });
   const element = h(

@@ -132,7 +132,7 @@ function historyOf(group = {}) {
   return [...found].sort(([one], [other]) => one - other);
 }
 
-export const MESSAGE_RATES = ["publish", "deliver_get", "ack", "confirm", "redeliver"];
+export const MESSAGE_RATES = ["publish", "deliver_get", "ack", "confirm", "redeliver", "return_unroutable", "drop_unroutable"];
 export const QUEUED = ["messages_ready", "messages_unacknowledged"];
 
 /** State of the broker that all pages share. */

@@ -4,24 +4,33 @@ import { post } from "./api.js";
 import { h, put, toast } from "./dom.js";
 import { form } from "./form.js";
 import { number, path } from "./format.js";
+import { part } from "./list.js";
 import { messageList } from "./message_list.js";
 import { peekView } from "./peek.js";
 import { publishForm } from "./publishing.js";
+import { state } from "./state.js";
 import { queuesOf } from "./suggestions.js";
 
 const TRUNCATE = 50000;
 
-/** Return the messages part of a queue's page, with tabs. */
+/** Return the messages part of a queue's page, with a tab for all that the user may do. */
 export function messagesPart(vhost, name, changed) {
   const address = path(vhost, name);
+  const mayRead = state.may("read", vhost, name);
+  const mayWrite = state.may("write", vhost, "");
+  if (!mayRead && !mayWrite) {
+    const sentence = `Your user has no permission to read the messages of ${name}, or to publish to it.`;
+    return { element: part("Messages", h("p", { class: "note" }, sentence)), refresh: () => {}, setType: () => {} };
+  }
   const peek = peekView(address, vhost, name, changed);
+  const refresh = () => mayRead && peek.load();
   const move = h("div", { class: "stack" }, moveForm(address, vhost, changed), returnForm(address, changed));
   const views = [
-    ["Peek", peek.element, () => peek.load()],
-    ["Get", getView(address, changed), null],
-    ["Publish", publishForm({ vhost, exchange: "", queue: name, done: () => (changed(), peek.load()) }), null],
-    ["Move", move, null],
-  ];
+    mayRead && ["Peek", peek.element, refresh],
+    mayRead && ["Get", getView(address, changed), null],
+    mayWrite && ["Publish", publishForm({ vhost, exchange: "", queue: name, done: () => (changed(), refresh()) }), null],
+    mayRead && mayWrite && ["Move", move, null],
+  ].filter(Boolean);
   const tabs = views.map(([label], index) =>
     h("button", { type: "button", role: "tab", "aria-selected": "false", tabindex: -1, id: `tab-${label.toLowerCase()}`, "aria-controls": `panel-${label.toLowerCase()}`, onclick: () => choose(index) }, label),
   );
@@ -53,10 +62,10 @@ export function messagesPart(vhost, name, changed) {
   choose(0);
   return {
     element: h("section", { class: "part" }, h("div", { class: "part-head" }, h("h2", null, "Messages"), list), panels),
-    refresh: () => peek.load(),
+    refresh,
     // Streams have no get and no move.
     setType: (type) => {
-      tabs[1].hidden = tabs[3].hidden = type === "stream";
+      views.forEach(([label], index) => (tabs[index].hidden = type === "stream" && (label === "Get" || label === "Move")));
       peek.setType(type);
     },
   };

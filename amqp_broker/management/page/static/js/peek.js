@@ -2,10 +2,11 @@
 
 import { ask, get, post } from "./api.js";
 import { h, put, text, toast } from "./dom.js";
-import { dialog } from "./form.js";
+import { confirm, dialog } from "./form.js";
 import { counted, number } from "./format.js";
 import { messageList } from "./message_list.js";
 import { editAndPublish } from "./publishing.js";
+import { state as rights } from "./state.js";
 import { queuesOf } from "./suggestions.js";
 
 const PEEKED = 50;
@@ -16,6 +17,8 @@ const STATES = [
   ["delayed", "Delayed"],
 ];
 
+const isDead = (one) => Array.isArray(one.properties?.headers?.["x-death"]);
+
 export function peekView(address, vhost, name, changed) {
   // Offsets of the previous pages.
   let before = [];
@@ -23,6 +26,9 @@ export function peekView(address, vhost, name, changed) {
   let next = null;
   let latest = 0;
   let isStream = false;
+  let hasDead = false;
+  // Messages are returned and moved through the default exchange.
+  const mayWrite = rights.may("write", vhost, "");
   // The positions of chosen messages.
   const chosen = new Set();
   const found = h("div");
@@ -41,8 +47,13 @@ export function peekView(address, vhost, name, changed) {
   const button = (label, onclick) => h("button", { type: "button", onclick }, label);
   const which = h("b", { role: "status" });
   const reported = (work) => () => work().catch((error) => toast(error.message, "error"));
-  const way = h("span", { class: "push" }, button("Return", reported(() => act("return", [...chosen], {}, "returned"))), button("Move", () => move([...chosen])), button("Clear", () => (chosen.clear(), load())));
-  const actions = h("div", { class: "bar chosen", hidden: true }, which, button("Download JSON", reported(() => download("json"))), button("Download capture", reported(() => download("capture"))), way);
+  const clear = button("Clear choice", () => (chosen.clear(), load()));
+  const returning = button("Return", reported(() => act("return", [...chosen], {}, "returned")));
+  const moving = button("Move", () => move([...chosen]));
+  const returnAll = button("Return all", () => returnEach());
+  // What changes the queue is far from what does not.
+  const way = h("span", { class: "push" }, returning, moving, returnAll);
+  const actions = h("div", { class: "bar chosen", hidden: true }, which, clear, button("Download JSON", reported(() => download("json"))), button("Download capture", reported(() => download("capture"))), way);
 
   function go(to, past) {
     offset = to;
@@ -66,9 +77,11 @@ export function peekView(address, vhost, name, changed) {
       const isReady = state.value === "ready";
       next = answer.next;
       problem.hidden = true;
-      const edit = (one) => editAndPublish(vhost, one, changed);
+      const edit = mayWrite ? (one) => editAndPublish(vhost, one, changed) : null;
       put(found, messages.length ? messageList(messages, { address, state: state.value, chosen: isReady ? chosen : null, onChosen: drawActions, edit }) : h("div", { class: "empty" }, nothing()));
       actions.hidden = !isReady || !messages.length;
+      // A search shows some of them only.
+      hasDead = !search.value && messages.some(isDead);
       drawActions();
       text(range, messages.length ? `${number(messages[0].offset)} – ${number(messages[messages.length - 1].offset)}` : "");
       back.hidden = before.length === 0;
@@ -86,12 +99,25 @@ export function peekView(address, vhost, name, changed) {
 
   function drawActions() {
     text(which, chosen.size ? `${counted(chosen.size, "message")} chosen` : "All ready messages");
-    // All of them are returned and moved by the forms of the tab Move.
-    way.hidden = isStream || !chosen.size;
+    // All of them are moved by the form of the tab Move.
+    clear.hidden = returning.hidden = moving.hidden = !chosen.size;
+    returnAll.hidden = chosen.size > 0 || !hasDead;
+    way.hidden = isStream || !mayWrite;
   }
 
+  /** Return all dead letters, once the user has confirmed it. */
+  function returnEach() {
+    confirm({
+      title: `Return all dead letters of ${name}?`,
+      note: "Each message goes to the end of the queue that gave it up last. Its consumers get it again at once.",
+      action: "Return all messages",
+      submit: () => act("return", null, {}, "returned"),
+    });
+  }
+
+  /** Act on the messages at these positions, or on all (null). Throw Error with the reason if some are left. */
   async function act(action, positions, more, done) {
-    const { moved, reason } = await post(`/_broker/queues/${address}/${action}`, { positions, ...more });
+    const { moved, reason } = await post(`/_broker/queues/${address}/${action}`, positions ? { positions, ...more } : more);
     chosen.clear();
     await load();
     changed();

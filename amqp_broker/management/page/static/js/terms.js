@@ -60,5 +60,7 @@ export const TERMS = {
   "Unacked": "Messages that a consumer has received and not acknowledged yet.",
   "Uncommitted": "Messages of a transaction that is not committed yet.",
   "Unconfirmed": "Published messages whose confirms the broker has not sent yet.",
+  "Unroutable, dropped": "Messages that no queue got, published without mandatory: they are lost, and their publishers do not know.",
+  "Unroutable, returned": "Messages that no queue got, published with mandatory: their publishers got them back.",
   "Virtual host": "A group of exchanges, queues and permissions that is separate from others.",
 };

@@ -49,36 +49,37 @@ export function one(name) {
     [{ title: "Octets", samples: new Samples(["recv_oct", "send_oct"]), isRate: true, format: speed, height: 130 }],
     { refresh: () => page.refresh() },
   );
+  const forceClose = h(
+    "button",
+    {
+      type: "button",
+      class: "danger",
+      hidden: true,
+      onclick: () =>
+        confirm({
+          title: "Close this connection?",
+          note: `The client ${name} gets CONNECTION_FORCED and may connect again.`,
+          action: "Close connection",
+          submit: () => remove(address),
+          done: () => {
+            location.hash = "#/connections";
+            return "The connection was closed";
+          },
+        }),
+    },
+    "Force close",
+  );
   const page = detail({
     title: name,
     kind: "Connection",
     back: ["Connections", "#/connections"],
     kinds: ["connection", "channel"],
-    actions: [
-      h(
-        "button",
-        {
-          type: "button",
-          class: "danger",
-          onclick: () =>
-            confirm({
-              title: "Close this connection?",
-              note: `The client ${name} gets CONNECTION_FORCED and may connect again.`,
-              action: "Close connection",
-              submit: () => remove(`/api/connections/${path(name)}`),
-              done: () => {
-                location.hash = "#/connections";
-                return "The connection was closed";
-              },
-            }),
-        },
-        "Force close",
-      ),
-    ],
+    actions: [forceClose],
     load: async () => {
       const one = await get(charts.withSamples(address));
       charts.draw(one);
       page.rename(one.user_provided_name || name);
+      forceClose.hidden = !state.is("administrator") && one.user !== state.user.name;
       facts.update([
         ["Name", name],
         ["Virtual host", one.vhost],

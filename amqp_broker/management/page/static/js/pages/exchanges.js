@@ -2,7 +2,7 @@ import { get, remove, set } from "../api.js";
 import { publishesBy, routedBy } from "../breakdown.js";
 import { ObjectCharts } from "../chart.js";
 import { h } from "../dom.js";
-import { counted, exchangeName, exchangePart, path, plain, rate, toExchange } from "../format.js";
+import { counted, exchangeName, exchangePart, number, path, plain, rate, toExchange } from "../format.js";
 import { confirm, dialog } from "../form.js";
 import { detail, list as listPage, part } from "../list.js";
 import { live, Rates, Samples } from "../live.js";
@@ -49,7 +49,7 @@ export function list() {
       { title: "In", help: "Published to it, per second", sort: "message_stats.publish_in", numeric: true, value: per("publish_in") },
       { title: "Out", help: "Routed to queues, per second", sort: "message_stats.publish_out", numeric: true, value: per("publish_out") },
     ],
-    actions: [h("button", { type: "button", class: "primary", "data-key": "n", onclick: add, title: "n" }, "Add exchange")],
+    actions: [state.openVhosts.length > 0 && h("button", { type: "button", class: "primary", "data-key": "n", onclick: add, title: "n" }, "Add exchange")],
     empty: h("div", null, h("b", null, "No exchange matches.")),
   });
 }
@@ -61,7 +61,7 @@ async function add() {
     title: "Add an exchange",
     action: "Add exchange",
     fields: [
-      state.vhostField(),
+      state.vhostField(state.openVhosts),
       { name: "name", label: "Name", required: true },
       { name: "type", label: "Type", type: "select", options: types },
       { name: "durable", label: "Durable", type: "check", value: true },
@@ -78,7 +78,7 @@ export function one(vhost, given) {
   const name = given === "amq.default" ? "" : given;
   const address = `/api/exchanges/${path(vhost, exchangePart(name))}`;
   const facts = new Facts();
-  const samples = new Samples(["publish_in", "publish_out"]);
+  const samples = new Samples(["publish_in", "publish_out", "return_unroutable", "drop_unroutable"]);
   const charts = new ObjectCharts([{ title: "Message rates", group: "message_stats", samples, isRate: true, height: 130 }], {
     refresh: () => page.refresh(),
   });
@@ -95,6 +95,7 @@ export function one(vhost, given) {
     kinds: ["exchange", "binding", "policy"],
     actions: [
       isOurs &&
+        state.may("configure", vhost, name) &&
         h(
           "button",
           {
@@ -124,8 +125,10 @@ export function one(vhost, given) {
         ["Features", features(one)],
         ["Policy", one.policy],
         ["Arguments", cell(one.arguments ?? {}, () => h("code", null, plain(one.arguments ?? {})))],
-        ["Published in", plain(one.message_stats?.publish_in ?? 0)],
-        ["Published out", plain(one.message_stats?.publish_out ?? 0)],
+        ["Published in", number(one.message_stats?.publish_in ?? 0)],
+        ["Published out", number(one.message_stats?.publish_out ?? 0)],
+        ["Unroutable, returned", number(one.message_stats?.return_unroutable ?? 0)],
+        ["Unroutable, dropped", number(one.message_stats?.drop_unroutable ?? 0)],
       ]);
       incoming.update(one.incoming);
       outgoing.update(one.outgoing);
@@ -143,7 +146,7 @@ export function one(vhost, given) {
           : [bindings.element, bindingForm(centre, () => page.refresh())],
       ),
       h("div", { class: "columns" }, incoming.element, outgoing.element),
-      name.startsWith("amq.rabbitmq.") ? null : part("Publish message", publishForm({ vhost, exchange: name })),
+      name.startsWith("amq.rabbitmq.") || !state.may("write", vhost, name) ? null : part("Publish message", publishForm({ vhost, exchange: name })),
     ],
   });
   return charts.on(page);

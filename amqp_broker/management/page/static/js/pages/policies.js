@@ -81,7 +81,7 @@ function one(address, title, word) {
       title: policy ? `Change ${word} ${policy.name}` : `Add ${word === "policy" ? "a" : "an"} ${word}`,
       action: policy ? "Change" : `Add ${word}`,
       fields: [
-        policy ? null : state.vhostField(),
+        policy ? null : state.vhostField(state.is("administrator") ? state.vhosts : state.openVhosts),
         policy ? null : { name: "name", label: "Name", required: true },
         { name: "pattern", label: "Pattern", required: true, value: policy?.pattern ?? "", help: "A regular expression for names" },
         { name: "apply-to", label: "Apply to", type: "select", options: word === "policy" ? APPLY : APPLY.slice(1, 5), value: policy?.["apply-to"] },

@@ -11,6 +11,7 @@ import { detail, part } from "../list.js";
 import { Samples } from "../live.js";
 import { capacity, messageSplit } from "../message_split.js";
 import { messagesPart } from "../messages.js";
+import { state } from "../state.js";
 import { cell, Facts, link } from "../table.js";
 import { features, type } from "./queues.js";
 
@@ -42,7 +43,7 @@ export function one(vhost, name) {
     back: ["Queues and Streams", "#/queues"],
     kinds: ["queue", "binding", "consumer", "policy"],
     actions: [
-      h(
+      state.may("read", vhost, name) && h(
         "button",
         {
           type: "button",
@@ -61,7 +62,7 @@ export function one(vhost, name) {
         },
         "Purge",
       ),
-      h(
+      state.may("configure", vhost, name) && h(
         "button",
         {
           type: "button",

@@ -80,7 +80,7 @@ export function list() {
       { title: "Deliver / get", sort: "message_stats.deliver_get_details.rate", numeric: true, value: per("deliver_get") },
       { title: "Ack", sort: "message_stats.ack_details.rate", numeric: true, value: per("ack") },
     ],
-    actions: [h("button", { type: "button", class: "primary", "data-key": "n", onclick: add, title: "n" }, "Add queue")],
+    actions: [state.openVhosts.length > 0 && h("button", { type: "button", class: "primary", "data-key": "n", onclick: add, title: "n" }, "Add queue")],
     empty: h("div", null, h("b", null, "No queues."), h("p", null, "Clients declare them, or add one here.")),
   });
 }
@@ -90,7 +90,7 @@ function add() {
     title: "Add a queue or a stream",
     action: "Add queue",
     fields: [
-      state.vhostField(),
+      state.vhostField(state.openVhosts),
       { name: "type", label: "Type", type: "select", options: [["", "Default"], ["classic", "Classic"], ["quorum", "Quorum"], ["stream", "Stream"]] },
       { name: "name", label: "Name", required: true },
       { name: "durable", label: "Durable", type: "check", value: true },

@@ -78,7 +78,7 @@ export function list() {
       title: "Add a shovel",
       action: "Add shovel",
       fields: [
-        state.vhostField(),
+        state.vhostField(state.is("administrator") ? state.vhosts : state.openVhosts),
         { name: "name", label: "Name", required: true },
         ...side("src", "Source"),
         { name: "src-exchange-key", label: "Source routing key", help: "For an exchange: the key of the binding" },

@@ -153,6 +153,7 @@ export function permissionForm({ user = null, vhost = null, done }) {
         const { configure, write, read } = values;
         await set(`/api/permissions/${path(vhost ?? values.vhost, user ?? values.user)}`, { configure, write, read });
         toast("Permissions set");
+        await state.loadVhosts();
         done();
       },
     }),

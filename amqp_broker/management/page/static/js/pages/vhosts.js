@@ -4,7 +4,7 @@ import { h, text, toast } from "../dom.js";
 import { confirm, dialog } from "../form.js";
 import { counted, number, path } from "../format.js";
 import { detail, list as listPage, part } from "../list.js";
-import { Samples } from "../live.js";
+import { MESSAGE_RATES, Samples } from "../live.js";
 import { state } from "../state.js";
 import { Facts, link, tags } from "../table.js";
 import { permissionForm, permissionTable } from "./users.js";
@@ -78,7 +78,7 @@ export function one(name) {
   const charts = new ObjectCharts(
     [
       { title: "Queued messages", samples: new Samples(["messages_ready", "messages_unacknowledged"]), height: 120 },
-      { title: "Message rates", group: "message_stats", samples: new Samples(["publish", "deliver_get", "ack", "confirm", "redeliver"]), isRate: true, height: 120 },
+      { title: "Message rates", group: "message_stats", samples: new Samples(MESSAGE_RATES), isRate: true, height: 120 },
     ],
     { longest: DAY_S, refresh: () => page.refresh() },
   );
@@ -123,9 +123,9 @@ export function one(name) {
         ["Ready", number(one.messages_ready ?? 0)],
         ["Unacked", number(one.messages_unacknowledged ?? 0)],
       ]);
-      permissions.update(await get(`${address}/permissions`).catch(() => []));
+      if (state.is("administrator")) permissions.update(await get(`${address}/permissions`).catch(() => []));
     },
-    content: [part("Details", facts.element, h("div", { class: "charts" }, charts.elements)), part("Permissions", permissions.element, permissionForm({ vhost: name, done: () => page.refresh() }))],
+    content: [part("Details", facts.element, h("div", { class: "charts" }, charts.elements)), state.is("administrator") && part("Permissions", permissions.element, permissionForm({ vhost: name, done: () => page.refresh() }))],
   });
   return charts.on(page);
 }
