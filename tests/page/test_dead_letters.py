@@ -85,7 +85,7 @@ def test_all_dead_letters_return_after_a_question(
     browser.shows("No messages are ready.")
 
 
-def test_what_changes_the_queue_is_apart_from_what_does_not(browser: Browser, client: BlockingChannel) -> None:
+def test_buttons_that_change_the_queue_are_apart_from_the_others(browser: Browser, client: BlockingChannel) -> None:
     browser.start("queues/%2F/failed")
     assert browser.texts(".chosen button") == ["Download JSON", "Download capture", "Return all"]
     choose(browser, 0)

@@ -48,6 +48,20 @@ def test_the_consumers_of_a_queue_come_before_its_messages_with_what_they_hold(
     browser.until(lambda: browser.row("slow")[4] != "0/s")
 
 
+def test_the_rates_of_the_only_consumer_are_those_of_the_chart(browser: Browser, worker: BlockingChannel) -> None:
+    browser.start(f"queues/%2F/{QUEUE}")
+    tags = iter(range(1, 1_000_000))
+
+    def agree() -> bool:
+        worker.basic_publish("", QUEUE, b"x")
+        worker.basic_ack(next(tags))
+        worker.connection.process_data_events()
+        deliver, ack = (browser.find(".legend li", name).text[len(name) :] for name in ("Deliver / get", "Ack"))
+        return ack != "0/s" and browser.row("slow")[4:6] == [ack, deliver]
+
+    browser.until(agree)
+
+
 def test_the_oldest_message_is_as_old_as_its_stay(browser: Browser, worker: BlockingChannel) -> None:
     browser.start(f"queues/%2F/{QUEUE}")
     browser.until(lambda: re.search(r"\n[1-9]\d* s$", browser.find(".facts div", "Oldest message").text))

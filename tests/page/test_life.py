@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pika
 import pytest
+from selenium.webdriver.common.keys import Keys
 
 from tests.page.browser import Browser
 from tests.page.client import channel
@@ -96,3 +97,26 @@ def test_a_test_is_copied(browser: Browser, running: RunningServer, logged: None
     browser.shows("The test was copied", "#toasts")
     copied = browser.driver.execute_async_script("navigator.clipboard.readText().then(arguments[0], arguments[0])")
     assert copied == text
+
+
+def test_the_message_with_just_the_id_comes_first_and_the_reach_of_the_log_is_said(
+    browser: Browser, running: RunningServer, logged: None
+) -> None:
+    publish(running, "job", "m-7")
+    for number in range(70, 75):
+        publish(running, "job", f"m-{number}")
+    browser.start("queues/%2F/work")
+    browser.shows("The event log reaches back to 20")
+    # The answer takes long.
+    browser.script(
+        "const ask = fetch; window.fetch = async (path, ...rest) => {"
+        "  if (path.includes('lives')) await new Promise((done) => { window.answer = done; });"
+        "  return ask(path, ...rest); }"
+    )
+    browser.find(".bar input[aria-label='Search the messages of the virtual host']").send_keys("m-7", Keys.ENTER)
+    browser.shows("Searching\N{HORIZONTAL ELLIPSIS}")
+    browser.until(lambda: browser.script("return Boolean(window.answer)"))
+    browser.script("answer()")
+    browser.until(lambda: len(browser.all(".lives summary")) == 6)
+    assert "m-7 " in browser.texts(".lives summary")[0]
+    assert "Searching" not in browser.find("main").text

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from functools import partial
 
+from selenium.webdriver.common.keys import Keys
+
 from compat.waiting import wait_until
 from tests.page.browser import Browser
 from tests.page.client import channel
@@ -175,3 +177,32 @@ def test_dead_letters_return_to_where_they_came_from(browser: Browser, running: 
         browser.press("Return dead letters")
         browser.shows("2 messages returned, then: a message has no x-death header that names another queue")
     assert (ready(running, "work"), ready(running, "graves")) == (2, 1)
+
+
+def test_enter_applies_a_filter_at_once_and_opens_the_only_hit(browser: Browser, running: RunningServer) -> None:
+    with channel(running.port) as client:
+        for name in ("filtered.one", "filtered.two"):
+            client.queue_declare(name, durable=True)
+    browser.start("queues")
+    browser.find("input[type=search]").send_keys("filtered", Keys.ENTER)
+    browser.until(lambda: browser.texts("tbody a") == ["filtered.one", "filtered.two"])
+    assert browser.route == "queues"
+    browser.find("input[type=search]").send_keys(".two", Keys.ENTER)
+    browser.until(lambda: browser.route == "queues/%2F/filtered.two")
+
+
+def test_a_filter_that_is_kept_is_seen_and_cleared(browser: Browser, running: RunningServer) -> None:
+    with channel(running.port) as client:
+        for name in ("kept.one", "kept.two"):
+            client.queue_declare(name, durable=True)
+    browser.start("queues")
+    assert browser.all("main button", "Clear filter") == browser.all(".count.filtered") == []
+    browser.find("input[type=search]").send_keys("kept.o")
+    browser.find(".count.filtered", "1 of ")
+    browser.visit("exchanges")
+    browser.visit("queues")
+    browser.find(".count.filtered", "1 of ")
+    browser.press("Clear filter")
+    browser.until(lambda: len(browser.texts("tbody a")) > 1)
+    assert browser.all("main button", "Clear filter") == browser.all(".count.filtered") == []
+    assert browser.find("input[type=search]").get_attribute("value") == ""

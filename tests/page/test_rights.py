@@ -80,20 +80,11 @@ def test_a_viewer_without_permissions_is_offered_nothing_to_change(browser: Brow
     browser.shows("Queue 'orders' has no consumer")
     browser.shows("reached no queue")
     assert browser.all(".attention button") == []
-    for route, kept in {
-        "queues": set(),
-        "exchanges": set(),
-        "queues/%2F/orders": set(),
-        "exchanges/%2F/shop": set(),
-        "vhosts/%2F": set(),
-        "policies": set(),
-        "limits": set(),
-        "shovels": set(),
-    }.items():
+    routes = ("queues", "exchanges", "queues/%2F/orders", "exchanges/%2F/shop", "vhosts/%2F")
+    for route in (*routes, "policies", "limits", "shovels"):
         browser.visit(route)
-        found = {one for one in buttons(browser) if one[:1].isupper()}
         sorts = {one.text for one in browser.all("th button")}
-        assert found - sorts == kept, route
+        assert {one for one in buttons(browser) - sorts if one[:1].isupper()} == set(), route
         assert browser.all("main summary") == [], route
     browser.visit("queues/%2F/orders")
     browser.shows("Your user has no permission to read the messages of orders, or to publish to it.")

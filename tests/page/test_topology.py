@@ -6,6 +6,7 @@ import contextlib
 
 from pika.exceptions import NackError
 
+from amqp_broker.server.server import Server
 from tests.page.browser import Browser
 from tests.page.client import channel
 from tests.running import RunningServer
@@ -68,6 +69,60 @@ def test_many_queues_are_folded_and_filtered_by_name(browser: Browser, running: 
         browser.shows("1 of 6")
         browser.type("x")
         browser.shows("No queue or exchange matches.")
+
+
+def test_busy_queues_come_first_then_full_then_bound_ones(browser: Browser, running: RunningServer) -> None:
+    with channel(running.port) as client:
+        client.exchange_declare("ranked", "topic")
+        for number in range(20):
+            client.queue_declare(f"ranked.{number:02}", durable=True)
+        client.queue_bind("ranked.12", "ranked", "bound")
+        client.basic_publish("", "ranked.17", b"x")
+        client.basic_publish("", "ranked.05", b"x")
+
+        def age(server: Server) -> None:
+            queue = server.broker.vhosts["/"].queues["ranked.05"]
+            queue.statistics.published = 0
+
+        browser.start("topology")
+        browser.find(".map .queue", "ranked.17")
+        running.ask(age)
+        browser.type("/", "ranked.")
+
+        def drawn() -> list[str]:
+            rows = browser.script(
+                "return [...document.querySelectorAll('.map .queue')]"
+                ".map((one) => [one.querySelector('rect').y.baseVal.value, one.querySelector('text').textContent])"
+            )
+            return [name for _, name in sorted(rows)]
+
+        browser.until(lambda: drawn()[:4] == ["ranked.17", "ranked.05", "ranked.12", "ranked.00"])
+        for number in range(20):
+            client.queue_delete(f"ranked.{number:02}")
+
+
+def test_long_names_on_the_map_take_two_lines(browser: Browser, running: RunningServer) -> None:
+    name = "company.eu-central-1.orders.customer-07.notifications"
+    with channel(running.port) as client:
+        client.queue_declare(name, durable=True)
+        browser.start("topology")
+        browser.type("/", name)
+        browser.until(lambda: len(browser.all(".map .queue")) == 1)
+        lines = "return [...document.querySelectorAll('.map .queue tspan')].map((one) => one.textContent)"
+        assert browser.script(lines) == ["company.eu-central-1.orders.", "customer-07.notifications"]
+        client.queue_delete(name)
+
+
+def test_a_narrow_screen_has_the_ways_as_a_table(browser: Browser, running: RunningServer) -> None:
+    with channel(running.port) as client, browser.wide(390):
+        client.exchange_declare("narrow", "topic")
+        client.queue_declare("narrow.orders", durable=True)
+        client.queue_bind("narrow.orders", "narrow", "order.#")
+        browser.start("topology")
+        browser.shows("This screen is too narrow for the map")
+        assert browser.row("narrow.orders")
+        assert browser.all(".map") == []
+        client.queue_delete("narrow.orders")
 
 
 def marks(browser: Browser) -> list[str]:

@@ -16,6 +16,8 @@ from typing import Final, Protocol, TypeAlias
 Retention: TypeAlias = tuple[tuple[int, int], ...]
 # Counts of an object, and how long they are kept. A younger sample than ten minutes is always kept.
 BASIC: Final[Retention] = ((605_000, 1), (3_660_000, 60_000))
+# For rates alone, not for charts: the last two minutes.
+RECENT: Final[Retention] = ((130_000, 1),)
 GLOBAL: Final[Retention] = (*BASIC, (29_400_000, 600_000), (88_200_000, 1_800_000))
 # New samples after which old ones are thinned out.
 THINNED_AFTER: Final = 60

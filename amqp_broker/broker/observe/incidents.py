@@ -93,7 +93,7 @@ class Incidents:
             self._note(self.closed_channels, client, error.reply_text, least=1)
 
     def on_first_binding(self, exchange: Exchange) -> None:
-        """Note that messages so far were dropped before an exchange for subscribers had any; counts are collected."""
+        """Excuse the messages that were dropped before an exchange had subscribers; counts are collected."""
         if not exchange.is_watched:
             exchange.unroutable = Incident()
             exchange.unroutable.total = exchange.publishes.drop_unroutable

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from amqp_broker.amqp.message import Message
     from amqp_broker.broker.clients.peer import Peer
     from amqp_broker.broker.counting.counters import DeliveryCounts
+    from amqp_broker.broker.counting.history import History
     from amqp_broker.broker.queues.queue import Queue
     from amqp_broker.broker.queues.queue_trace import Run
     from amqp_broker.session.channel.channel_limit import ChannelLimit
@@ -50,6 +51,7 @@ class Consumer:
         "counts",
         "delivered",
         "delivery_run",
+        "history",
         "in_flight",
         "is_exclusive",
         "is_full",
@@ -97,6 +99,7 @@ class Consumer:
         self.delivered = self.redelivered = self.refused = 0
         self.counts: tuple[DeliveryCounts, ...] = ()
         self._collected_delivered = self._collected_redelivered = self._collected_acked = 0
+        self.history: History | None = None
         # The last runs in a trace.
         self.delivery_run: Run | None = None
         self.ack_run: Run | None = None
@@ -143,6 +146,10 @@ class Consumer:
     def acked(self) -> int:
         """Number of deliveries that were acknowledged: those settled, without the rejected ones."""
         return 0 if self.no_ack else self.delivered - (self.in_flight - self.reserved_count) - self.refused
+
+    def totals(self) -> dict[str, int]:
+        """Return the numbers of deliveries and of acks since the subscription."""
+        return {"delivered": self.delivered, "acked": self.acked}
 
     @property
     def is_active(self) -> bool:

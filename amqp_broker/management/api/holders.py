@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from amqp_broker.broker.queues.arrival_times import oldest_arrived_ms
 from amqp_broker.broker.scheduling.portions import Steps
+from amqp_broker.management.api.statistics import Statistics
 from amqp_broker.management.documents.values import json_of
 from amqp_broker.management.http.answers import not_found
 from amqp_broker.management.http.auth import MANAGEMENT, MONITORING, has_tag
@@ -26,15 +27,16 @@ endpoints = Endpoints()
 
 @endpoints.on("GET /_broker/queues/{vhost}/{queue}/consumers", tag=MANAGEMENT)
 def holders(request: Request) -> Steps[dict[str, Any]]:
-    """List a queue's consumers with what each holds, and when its oldest ready message arrived."""
+    """List a queue's consumers with messages and rates, and when its oldest ready message arrived."""
     queue, now = request.vhost.queues.get(request.path["queue"]), request.broker.real_now()
     if queue is None:
         raise not_found()
+    statistics = Statistics(request)
     sees_all, rows, held = has_tag(request.user, MONITORING), list[dict[str, Any]](), 0
     for consumer in list(queue.consumers):
         held += consumer.in_flight
         if sees_all or consumer.connection.user is request.user:
-            rows.append(_row(consumer, now))
+            rows.append(_row(consumer, now, statistics))
         yield
     rows.sort(key=lambda row: -row["unacked"])
     # Others were got by basic.get, or by consumers that are cancelled.
@@ -46,7 +48,7 @@ def holders(request: Request) -> Steps[dict[str, Any]]:
     }
 
 
-def _row(consumer: Consumer, now: int) -> dict[str, Any]:
+def _row(consumer: Consumer, now: int, statistics: Statistics) -> dict[str, Any]:
     connection = consumer.connection
     channels: dict[int, ClientChannel] = getattr(connection, "channels", {})
     channel = channels.get(consumer.number)
@@ -61,9 +63,8 @@ def _row(consumer: Consumer, now: int) -> dict[str, Any]:
         "prefetch_count": consumer.channel_prefetch,
         "unacked": consumer.in_flight,
         "oldest_unacked_ms": None if channel is None else _oldest_unacked_ms(channel, consumer, now),
-        "delivered": consumer.delivered,
         "redelivered": consumer.redelivered,
-        "acked": consumer.acked,
+        **statistics.of(consumer, "message_stats", consumer.totals()),
     }
 
 

@@ -43,17 +43,21 @@ class LifeQuery(Struct):
 
 @endpoints.on("GET /_broker/queues/{vhost}/{queue}/lives", tag=ADMINISTRATOR, query=LifeQuery)
 def lives(request: Request) -> Steps[dict[str, Any]]:
-    """Find messages by a text, or the newest of a queue, and say why each is in the queue or not."""
+    """Find messages by a text, or the newest of a queue, and say why each is in the queue or not.
+
+    `since_ms` is the time of the oldest event that the log has.
+    """
     wanted = request.read_query(LifeQuery).search
     queue = _queue(request)
     log = request.broker.event_logs.of(request.vhost)
     rows: list[dict[str, Any]] = []
     if log is None:
-        return {"has_log": False, "skipped": 0, "published_before": 0, "messages": rows}
+        return {"has_log": False, "skipped": 0, "since_ms": None, "published_before": 0, "messages": rows}
     for event, message, life in (yield from _found(log, queue.name, wanted)):
         rows.append(_row(event, message, life, queue))
         yield
-    return {"has_log": True, "skipped": log.skipped, **beginning_of(log), "messages": rows}
+    since_ms = log.events[0].time_us // 1000 if log.events else None
+    return {"has_log": True, "skipped": log.skipped, "since_ms": since_ms, **beginning_of(log), "messages": rows}
 
 
 @endpoints.on("GET /_broker/queues/{vhost}/{queue}/pytest", tag=ADMINISTRATOR, query=LifeQuery)
@@ -91,29 +95,31 @@ def _log(request: Request, vhost: VHost) -> EventLog:
 
 
 def _found(log: EventLog, name: str, wanted: str) -> Steps[list[tuple[Event, Message, list[Event]]]]:
-    """Return the newest messages with a text, or those of a queue.
+    """Return the newest messages of a queue, or those with a text: with just this number, id or key first.
 
     Each is a tuple of its first event, the message and all its events.
     """
-    found = []
+    exact: list[tuple[Event, Message, list[Event]]] = []
+    found: list[tuple[Event, Message, list[Event]]] = []
     for count, event in enumerate(reversed(list(log.events)), 1):
         if count % STEP == 0:
             yield
         message = log.message_of(event)
-        if (
-            message is None
-            or not log.is_first(event)
-            or _is_letter(event, log)
-            or (wanted and not _has(event, message, wanted))
-        ):
+        if message is None or not log.is_first(event) or _is_letter(event, log):
+            continue
+        names = _names(event, message)
+        is_exact = wanted.removeprefix("#") == names[0] or wanted in names[1:]
+        rows = exact if wanted and is_exact else found
+        if len(rows) == MESSAGES_MAX or (wanted and not is_exact and not _has(names, message, wanted)):
             continue
         life = log.timeline(event.number)
         if wanted or any(name == one.queue or name in one.queues for one in life):
-            found.append((event, message, life))
+            rows.append((event, message, life))
             yield
-            if len(found) == MESSAGES_MAX:
+            # An older message may have just this name, which comes first.
+            if len(rows) == MESSAGES_MAX and (rows is exact or not wanted):
                 break
-    return found
+    return [*exact, *found][:MESSAGES_MAX]
 
 
 def _is_letter(event: Event, log: EventLog) -> bool:
@@ -121,13 +127,19 @@ def _is_letter(event: Event, log: EventLog) -> bool:
     return event.kind == "dead_letter" and log.has(event.more["from_message_number"])
 
 
-def _has(event: Event, message: Message, wanted: str) -> bool:
-    """Return whether a message has the text."""
+def _names(event: Event, message: Message) -> list[str]:
+    """Return the number of a message, then the message id, correlation id and routing keys that it has."""
     properties = message.properties()
-    texts = [str(int(event.number)), properties.message_id, properties.correlation_id, *event.routing_keys]
-    if wanted.removeprefix("#") == texts[0] or any(wanted in text for text in texts[1:] if text is not None):
-        return True
-    return wanted.encode("utf-8", "surrogateescape") in message.body[:SEARCHED_BYTES]
+    names = (str(int(event.number)), properties.message_id, properties.correlation_id, *event.routing_keys)
+    return [name for name in names if name is not None]
+
+
+def _has(names: Sequence[str], message: Message, wanted: str) -> bool:
+    """Return whether the text is in a name of a message, or in its body."""
+    return (
+        any(wanted in name for name in names[1:])
+        or wanted.encode("utf-8", "surrogateescape") in message.body[:SEARCHED_BYTES]
+    )
 
 
 def _row(event: Event, message: Message, life: Sequence[Event], queue: Queue) -> dict[str, Any]:

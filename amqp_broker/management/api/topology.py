@@ -84,7 +84,7 @@ def topology(request: Request) -> Steps[dict[str, Any]]:
     ways = yield from drawing.ways(drawn)
     return {
         "exchanges": [_exchange_row(exchange) for exchange in exchanges],
-        "queues": [_queue_row(queue) for queue in queues],
+        "queues": [_queue_row(queue, now) for queue in queues],
         "folds": [fold.row() for fold in folds],
         "ways": ways,
         "totals": {"exchanges": len(vhost.exchanges), "queues": len(vhost.queues), "matching_queues": len(matching)},
@@ -308,7 +308,7 @@ def _is_used(exchange: Exchange) -> bool:
 
 
 def _rank(queue: Queue, now: int) -> _Rank:
-    """Return the rank of a queue: busy ones, full ones, bound or consumed ones, others; then by messages."""
+    """Return the rank of a queue: 3 if it is busy, 2 if full, 1 if bound or consumed; then its messages."""
     statistics = queue.statistics
     messages, history = statistics.published + statistics.deliveries.deliver_get, statistics.history
     if messages and (queue.is_changed or (history is not None and now - history.newest_ms < BUSY_MS)):
@@ -328,8 +328,9 @@ def _exchange_row(exchange: Exchange) -> dict[str, Any]:
     return {"name": text_of(exchange.name), "type": exchange.type, "messages": exchange.publishes.publish}
 
 
-def _queue_row(queue: Queue) -> dict[str, Any]:
-    return {"name": text_of(queue.name), "type": queue.type, **_counts_of(queue)}
+def _queue_row(queue: Queue, now: int) -> dict[str, Any]:
+    level, _ = _rank(queue, now)
+    return {"name": text_of(queue.name), "type": queue.type, "level": level, **_counts_of(queue)}
 
 
 def _counts_of(queue: Queue) -> dict[str, int]:

@@ -242,7 +242,7 @@ def _minutes(ms: int) -> str:
 
 
 def _destination(queue: Queue) -> tuple[str, Queue | None]:
-    """Return the way of dead letters in words, from "to" on, or why they are lost; and the queue that has them."""
+    """Return in words where dead letters go ("to …"), or why they are lost; and the queue that has them."""
     settings, vhost = queue.settings, queue.vhost
     name, key = settings.dead_letter_exchange, settings.dead_letter_routing_key
     if name is None:

@@ -12,13 +12,14 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from amqp_broker.amqp.errors import InvalidParameter
-from amqp_broker.broker.counting.history import BASIC, GLOBAL, Charted, History, Retention
+from amqp_broker.broker.counting.history import BASIC, GLOBAL, RECENT, Charted, History, Retention
 from amqp_broker.broker.queues.arrival_times import sample_arrivals
 from amqp_broker.broker.scheduling.portions import Steps
 from amqp_broker.management.node.totals import lengths_of, sampled
 
 if TYPE_CHECKING:
     from amqp_broker.broker.broker import Broker
+    from amqp_broker.broker.queues.consumer import Consumer
     from amqp_broker.broker.queues.queue import Queue
     from amqp_broker.broker.scheduling.timers import Timer
 
@@ -117,7 +118,9 @@ class Rates:
                 holders.append(queue.statistics)
                 yield
         for connection in list(broker.connections):
-            holders += [connection, *(channel.counts for channel in connection.channels.values())]
+            holders.append(connection)
+            for channel in connection.channels.values():
+                holders += [channel.counts, *channel.consumers.values()]
         for holder in holders:
             if holder.history is not None:
                 holder.history.restart(now)
@@ -174,6 +177,8 @@ class Rates:
                 yield from self._keeping(connection, counts)
                 for channel in list(connection.channels.values()):
                     yield from self._keeping(channel.counts, channel.counts.message_stats())
+                    for consumer in list(channel.consumers.values()):
+                        yield from self._sampling_consumer(consumer)
             stats = {**sampled(broker.vhosts.values()), **broker.counters.message_stats(), **broker.counters.churn()}
             yield from self._keeping(broker.counters, stats, GLOBAL)
             self._sampled_ms = begun_ms
@@ -196,6 +201,11 @@ class Rates:
         all_, ready, unacked = lengths.values()
         self._broker.vhosts[queue.vhost.name].counts.sample_lengths(queue, (all_, ready, unacked))
         return self._keep(statistics, {**lengths, **statistics.message_stats()}, BASIC)
+
+    def _sampling_consumer(self, consumer: Consumer) -> Steps[None]:
+        history, totals = consumer.history, consumer.totals()
+        if any(count != (0 if history is None else history.last(name)) for name, count in totals.items()):
+            yield from self._keeping(consumer, totals, RECENT)
 
     def _keeping(self, holder: Charted, counts: Mapping[str, int], retention: Retention = BASIC) -> Steps[None]:
         for _ in range(self._keep(holder, counts, retention)):

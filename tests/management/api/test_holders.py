@@ -65,8 +65,10 @@ def test_each_consumer_has_what_it_holds_the_most_first(desk: Desk) -> None:
         "unacked": 2,
         "oldest_unacked_ms": desk.broker.real_now(),
         "delivered": 2,
+        "delivered_details": {"rate": 0.0},
         "redelivered": 0,
         "acked": 0,
+        "acked_details": {"rate": 0.0},
     }
 
 
@@ -126,3 +128,23 @@ def test_a_user_without_the_tag_monitoring_sees_the_own_consumers(desk: Desk) ->
 
 def test_an_unknown_queue_is_not_found(desk: Desk) -> None:
     assert desk.get("/_broker/queues/%2F/none/consumers")[0] == 404
+
+
+def test_the_rates_of_a_consumer_are_those_of_the_charts(desk: Desk) -> None:
+    peer = filled(desk, 100)
+    quick = consumer(desk, 10, "quick")
+    for number in range(1, 13):
+        quick.send(commands.Basic.Ack(2 * number, multiple=True))
+        wait(desk, 1)
+    query = {"msg_rates_age": "1", "msg_rates_incr": "1"}
+    _, answer = desk.get("/_broker/queues/%2F/q/consumers", **query)
+    [row] = answer["consumers"]
+    _, queue = desk.get("/api/queues/%2F/q", **query)
+
+    def growth(details: dict[str, Any]) -> int:
+        last, before = details["samples"]
+        return int(last["sample"] - before["sample"])
+
+    assert growth(row["acked_details"]) == growth(queue["message_stats"]["ack_details"]) == 2
+    assert row["delivered_details"]["rate"] == queue["message_stats"]["deliver_details"]["rate"] == 2.0
+    peer.disconnect()

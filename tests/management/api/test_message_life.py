@@ -6,6 +6,7 @@ import pytest
 from pamqp.commands import Basic, Exchange, Queue
 from pamqp.common import FieldTable
 
+from amqp_broker.management.api.message_life import MESSAGES_MAX
 from tests.management.asking import Desk
 from tests.peer import Peer
 
@@ -106,7 +107,7 @@ def test_messages_are_found_by_number_key_and_text(desk: Desk, peer: Peer) -> No
 def test_without_a_log_nothing_is_known(desk: Desk) -> None:
     desk.broker.event_logs.stop_all()
     desk.lab.connect().declare("q")
-    answer = {"has_log": False, "skipped": 0, "published_before": 0, "messages": []}
+    answer = {"has_log": False, "skipped": 0, "since_ms": None, "published_before": 0, "messages": []}
     assert desk.ask("GET", "/_broker/queues/%2F/q/lives") == (200, answer)
 
 
@@ -147,3 +148,25 @@ def test_a_test_is_made_of_one_message_or_of_those_that_are_found(desk: Desk, pe
     assert desk.ask("GET", path)[0] == 400
     desk.be("monitoring")
     assert desk.ask("GET", path)[0] == 401
+
+
+def test_the_message_with_just_this_id_comes_first_however_old_it_is(desk: Desk, peer: Peer) -> None:
+    peer.publish("order.paid", b"the one", exchange="orders", message_id="m-1")
+    for number in range(10, 10 + MESSAGES_MAX):
+        peer.publish("order.paid", b"", exchange="orders", message_id=f"m-{number}")
+    ids = [row["properties"]["message_id"] for row in lives(desk, "paid", "m-1")]
+    assert ids == ["m-1", *(f"m-{number}" for number in range(19, 9, -1))]
+    assert len(lives(desk, "paid", "m-")) == MESSAGES_MAX
+    [first, *_] = lives(desk, "paid", "#1")
+    assert first["message_number"] == 1
+
+
+def test_the_answer_says_how_far_back_the_log_reaches(desk: Desk, peer: Peer) -> None:
+    path = "/_broker/queues/%2F/paid/lives"
+    assert desk.get(path)[1]["since_ms"] is None
+    peer.publish("order.paid", b"", exchange="orders")
+    since_ms = desk.get(path)[1]["since_ms"]
+    assert abs(since_ms - desk.broker.now) < 1000
+    desk.lab.advance(60_000)
+    peer.publish("order.paid", b"", exchange="orders")
+    assert desk.get(path)[1]["since_ms"] == since_ms

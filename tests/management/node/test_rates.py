@@ -121,6 +121,7 @@ def test_every_object_is_sampled() -> None:
     peer.declare("q")
     peer.publish("q")
     peer.publish("q", exchange="amq.fanout")
+    peer.consume("q", "c")
     desk.lab.advance(INTERVAL_MS)
     (connection,) = desk.broker.connections
     holders = [
@@ -130,6 +131,7 @@ def test_every_object_is_sampled() -> None:
         desk.lab.vhost.exchanges["amq.fanout"],
         connection,
         connection.channels[1].counts,
+        connection.channels[1].consumers["c"],
     ]
     assert all(holder.history for holder in holders)
     assert desk.lab.vhost.exchanges["amq.topic"].history is None

@@ -143,6 +143,9 @@ async function start() {
 }
 
 const links = new Map();
+// On a narrow screen, the button that shows the pages. It has the name of the one that is open.
+const menu = h("button", { type: "button", class: "menu", "aria-expanded": "false", "aria-controls": "pages", onclick: () => unfold(menu.getAttribute("aria-expanded") !== "true") }, icon("M2 4h12M2 8h12M2 12h12"), h("span"));
+const unfold = (isOpen) => menu.setAttribute("aria-expanded", String(isOpen));
 const main = h("main", { id: "main", tabindex: "-1" });
 let alarms = [];
 let banner = alarmBanner();
@@ -163,7 +166,7 @@ function frame() {
   put(
     root,
     h("a", { href: "#main", class: "skip", onclick: (event) => (event.preventDefault(), main.focus()) }, "Skip to content"),
-    h("nav", { "aria-label": "Pages" }, h("a", { href: "#/", class: "brand", title: "Overview" }, mark(), h("span", { class: "name" }, NAME, compatible())), groups),
+    h("nav", { "aria-label": "Pages" }, h("a", { href: "#/", class: "brand", title: "Overview" }, mark(), h("span", { class: "name" }, NAME, compatible())), menu, h("div", { class: "pages", id: "pages" }, groups)),
     h("div", { class: "work" }, head(), banner.element, main),
   );
 }
@@ -254,12 +257,11 @@ function route() {
   for (const dialog of document.querySelectorAll("dialog[open]")) dialog.close();
   const address = location.hash.replace(/^#\/?/, "").split("?")[0];
   const page = address.split("/")[0];
+  unfold(false);
+  text(menu.lastChild, links.get(page)?.textContent ?? "Pages");
   for (const [name, link] of links) {
-    if (name === page) {
-      link.setAttribute("aria-current", "page");
-      link.scrollIntoView({ block: "nearest", inline: "center" });
-    }
-    if (name !== page) link.removeAttribute("aria-current");
+    if (name === page) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
   }
   current?.leave?.();
   current = null;

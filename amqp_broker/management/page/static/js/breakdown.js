@@ -2,7 +2,7 @@
 
 import { exchangeName, number, path, rate, toExchange, toQueue } from "./format.js";
 import { part } from "./list.js";
-import { Rates } from "./live.js";
+import { Rates, SAMPLED_MS } from "./live.js";
 import { link, Table } from "./table.js";
 
 const PUBLISHED = [
@@ -25,7 +25,7 @@ const name = (one) => {
 const keyOf = (one) => one.channel_details?.name ?? `${(one.queue ?? one.exchange).vhost} ${(one.queue ?? one.exchange).name}`;
 
 function breakdown(title, head, counters, empty) {
-  const rates = new Rates();
+  const rates = new Rates(SAMPLED_MS);
   const per = (counter) => (one) => {
     const total = one.stats?.[counter] ?? 0;
     const now = one.rates[counter] ?? 0;

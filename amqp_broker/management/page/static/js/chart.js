@@ -20,6 +20,8 @@ export function shownSpan(longest = DAY_S) {
   return SPANS.find(([value]) => value === kept && value <= longest) ?? SPANS[0];
 }
 
+const withSamples = (address, age, step, groups = ["lengths", "msg_rates", "data_rates"]) => `${address}?${groups.map((group) => `${group}_age=${age}&${group}_incr=${step}`).join("&")}`;
+
 /** The samples of one object: all its charts show the same period, and `load` asks for no other. */
 export class ObjectCharts {
   constructor(charts, { longest = HOUR_S, refresh }) {
@@ -31,7 +33,13 @@ export class ObjectCharts {
   /** The address of an object with the parameters for its samples. */
   withSamples(address) {
     const [age, step] = shownSpan(this.longest);
-    return `${address}?${["lengths", "msg_rates", "data_rates"].map((group) => `${group}_age=${age}&${group}_incr=${step}`).join("&")}`;
+    return withSamples(address, age, step);
+  }
+
+  /** The same address with the last two samples of messages alone: their rate is the last that the charts show. */
+  withRates(address) {
+    const [, step] = shownSpan(this.longest);
+    return withSamples(address, step, step, ["msg_rates"]);
   }
 
   /** Draw what the broker has answered: counters of the group `message_stats`, lengths beside it. */

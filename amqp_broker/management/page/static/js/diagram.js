@@ -1,13 +1,16 @@
 // A drawing of bindings: the sources of the messages of an exchange or a queue, and their destinations.
 
 import { h, svg } from "./dom.js";
+import { inLines, shortened } from "./names.js";
 import { exchangeName, plain, toExchange, toQueue } from "./format.js";
 
 const SHOWN_MAX = 40;
-const ROW = 44;
-const BOX = 30;
+const ROW = 52;
+const BOX = 38;
+const LINE = 15;
 const WIDTH = 900;
 const COLUMN = 250;
+const CHARACTERS = 34;
 
 /** `bindings` lead to `centre` or away from it; centre: { kind: "queue"|"exchange", name, vhost, label } */
 export function diagram(centre, bindings) {
@@ -58,7 +61,7 @@ function edge(x1, y1, x2, y2, node) {
   // Near the end with a single edge, away from the point where edges meet.
   const share = node.isLeft ? [0.3, 0.22] : [0.7, 0.78];
   const place = { x: x1 + (x2 - x1) * share[0], y: y1 + (y2 - y1) * share[1] - 5 };
-  const key = svg("text", { ...place, class: "key", "text-anchor": "middle" }, cut(label, room(x1, x2)), svg("title", null, label));
+  const key = svg("text", { ...place, class: "key", "text-anchor": "middle" }, shortened(label, Math.max(3, room(x1, x2))), svg("title", null, label));
   return [line, tip, key];
 }
 
@@ -66,13 +69,13 @@ const room = (x1, x2) => Math.floor((x2 - x1) / 7.5);
 
 function box(x, y, node, vhost) {
   const label = node.kind === "exchange" ? exchangeName(node.name) : node.name;
+  const lines = inLines(label, CHARACTERS);
   const content = [
-    svg("rect", { x: x + 0.5, y: y - BOX / 2 + 0.5, width: COLUMN - 1, height: BOX - 1, rx: node.kind === "exchange" ? 15 : 4 }),
-    svg("text", { x: x + COLUMN / 2, y: y + 4, "text-anchor": "middle" }, cut(label, 32), svg("title", null, `${node.kind} ${label}`)),
+    svg("rect", { x: x + 0.5, y: y - BOX / 2 + 0.5, width: COLUMN - 1, height: BOX - 1, rx: node.kind === "exchange" ? 19 : 4 }),
+    svg("text", { "text-anchor": "middle" }, lines.map((line, index) => svg("tspan", { x: x + COLUMN / 2, y: y + 4 + (index - (lines.length - 1) / 2) * LINE }, line)), svg("title", null, `${node.kind} ${label}`)),
   ];
   const kind = `node ${node.kind} ${node.isCentre ? "centre" : ""}`;
   if (node.isCentre) return svg("g", { class: kind }, content);
   return svg("a", { class: kind, href: node.kind === "exchange" ? toExchange(vhost, node.name) : toQueue(vhost, node.name) }, content);
 }
 
-const cut = (label, most) => (label.length > most ? `${label.slice(0, Math.max(1, most - 1))}…` : label);

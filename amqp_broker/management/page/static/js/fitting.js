@@ -15,9 +15,10 @@ function order(columns) {
 
 /** Leaves out columns of a table as long as it is wider than its box, and those that the user has hidden. */
 export class Fitting {
-  constructor(box, table, columns) {
+  constructor(box, table, columns, onFit) {
     this.box = box;
     this.table = table;
+    this.onFit = onFit;
     this.order = order(columns);
     this.hidden = [];
     // A long table keeps the widths of its columns while other rows come into view.
@@ -40,6 +41,7 @@ export class Fitting {
 
   /** Show all columns that there is room for. */
   fit() {
+    this.onFit();
     const heads = [...this.table.tHead.rows[0].cells];
     this.table.classList.remove("fixed", ...[...this.left].map(nameOf));
     for (const head of heads) head.style.width = "";

@@ -2,15 +2,15 @@
 
 import { get, set } from "./api.js";
 import { h, put, show, text, toast } from "./dom.js";
-import { date, exchangeName, number, path } from "./format.js";
+import { counted, date, exchangeName, number, path } from "./format.js";
 import { lifeDrawing } from "./life_drawing.js";
 import { part } from "./list.js";
 import { preview } from "./payload.js";
 import { pytestButton } from "./pytest_copy.js";
+import { searchField } from "./search.js";
 import { state } from "./state.js";
 import { tag } from "./table.js";
 
-const TYPING_MS = 200;
 const STATES = { ready: ["here, ready", "good"], unacked: ["here, unacked", "good"], delayed: ["here, delayed", ""], gone: ["gone", ""], elsewhere: ["not here", "bad"] };
 
 /** Return the part of a queue's page; null for users who must not read the event log. */
@@ -18,39 +18,40 @@ export function lifePart(vhost, name) {
   if (!state.is("administrator")) return null;
   const queue = `/_broker/queues/${path(vhost, name)}`;
   const searched = () => new URLSearchParams({ search: search.value });
-  const search = h("input", { type: "search", placeholder: "Message id, number, key or text", "aria-label": "Search the messages of the virtual host", spellcheck: "false", oninput: typed });
+  const search = searchField({ placeholder: "Message id, number, key or text", "aria-label": "Search the messages of the virtual host", apply: load });
   const problem = h("p", { class: "problem", role: "alert", hidden: true });
+  const status = h("p", { class: "note", role: "status" });
   const found = h("div", { class: "lives" });
-  let typing = null;
   let latest = 0;
-
-  function typed() {
-    clearTimeout(typing);
-    typing = setTimeout(load, TYPING_MS);
-  }
 
   async function load() {
     const mine = ++latest;
+    text(status, "Searching…");
     try {
       const answer = await get(`${queue}/lives?${searched()}`);
       if (mine !== latest) return;
       copy.hidden = !answer.messages.length;
       problem.hidden = true;
+      text(status, answer.has_log ? reachOf(answer) : "");
       show(found, answer, () => (answer.has_log ? listOf(answer) : starter()));
     } catch (error) {
+      if (mine !== latest) return;
       problem.hidden = false;
       text(problem, error.message);
+      text(status, "");
     }
   }
 
-  function listOf({ messages, skipped, published_before: before, began_at_us: beganUs }) {
-    const notes = [
-      skipped ? `The event log keeps the newest events; ${number(skipped)} older ones are no longer known.` : "",
-      before ? `The event log began on ${date(beganUs / 1000)}. ${number(before)} ${before === 1 ? "message was" : "messages were"} published before, and cannot be found here.` : "",
-    ];
-    const lost = notes.filter(Boolean).map((note) => h("p", { class: "note" }, note));
-    if (!messages.length) return [h("div", { class: "empty" }, h("b", null, search.value ? "No message in the event log matches." : "No message has come here since the event log was started.")), lost];
-    return [messages.map((one) => lifeOf(one, name)), lost];
+  /** Return how far back the event log reaches. */
+  function reachOf({ skipped, since_ms: since, published_before: before }) {
+    const earlier = before ? ` It began after ${counted(before, "message")} of this virtual host.` : "";
+    if (since === null) return `The event log has no events yet.${earlier}`;
+    return `The event log reaches back to ${date(since)}${skipped ? `; ${counted(skipped, "older event")} are no longer known` : ""}.${earlier}`;
+  }
+
+  function listOf({ messages }) {
+    if (!messages.length) return h("div", { class: "empty" }, h("b", null, search.value ? "No message in the event log matches." : "No message has come here since the event log was started."));
+    return messages.map((one) => lifeOf(one, name));
   }
 
   function starter() {
@@ -73,7 +74,7 @@ export function lifePart(vhost, name) {
   const copy = pytestButton(() => `${queue}/pytest?${searched()}`);
   copy.hidden = true;
   const bar = h("div", { class: "bar" }, search, h("button", { type: "button", onclick: load }, "Refresh"), copy);
-  return { element: part("Why is this message (not) here?", bar, problem, found), load };
+  return { element: part("Why is this message (not) here?", bar, problem, status, found), load };
 }
 
 /** One message: a line, and folded below it why it is here or not, its way as a picture, and its events. */

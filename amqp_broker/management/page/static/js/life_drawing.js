@@ -1,6 +1,7 @@
 // The life of a message as a picture: a lane for each place, from left to right in the order of the events.
 
 import { h, svg } from "./dom.js";
+import { shortened } from "./names.js";
 import { exchangeName } from "./format.js";
 
 const SHOWN_MAX = 40;
@@ -30,7 +31,7 @@ export function lifeDrawing(events, queue = null) {
     const isMarked = one.kind === "queue" && one.name === queue;
     drawing.append(
       svg("line", { x1: LABELS - 8, x2: width, y1: y, y2: y, class: "lane" }),
-      svg("g", { class: `lane-name ${one.kind} ${isMarked ? "marked" : ""}` }, svg("text", { x: 0, y: y + 4 }, cut(labelOf(one)), svg("title", null, labelOf(one)))),
+      svg("g", { class: `lane-name ${one.kind} ${isMarked ? "marked" : ""}` }, svg("text", { x: 0, y: y + 4 }, shortened(labelOf(one), CHARACTERS), svg("title", null, labelOf(one)))),
     );
   }
   steps.forEach((step, index) => draw(drawing, step, shown[index], LABELS + (index + 0.5) * STEP, height));
@@ -103,7 +104,6 @@ function draw(drawing, { arrows, mark, isAnswer, isLetter }, event, x, height) {
 }
 
 const labelOf = ({ kind, name }) => (kind === "exchange" ? `exchange ${exchangeName(name)}` : `${kind} ${name}`);
-const cut = (label) => (label.length > CHARACTERS ? `${label.slice(0, CHARACTERS - 1)}…` : label);
 
 function said(event) {
   return `${event.event.replace("_", " ")} ${detail(event)}`;

@@ -5,6 +5,7 @@ import { announce, h, put, text } from "./dom.js";
 import { number } from "./format.js";
 import { follow } from "./live.js";
 import { NearRows } from "./near_rows.js";
+import { searchField } from "./search.js";
 import { Table } from "./table.js";
 import { ALL, View } from "./view.js";
 
@@ -21,18 +22,19 @@ export function list({ title, path, columns, key, kinds, sort, isPaged = true, a
   const problem = h("p", { class: "problem", role: "alert", hidden: true });
   const count = h("span", { class: "count" });
   const pager = h("div", { class: "pager" });
-  const filter = h("input", { type: "search", placeholder: "Filter", "aria-label": `Filter ${title}`, value: set.name, spellcheck: "false", title: "/", oninput: typed });
+  const filter = searchField({ placeholder: "Filter", "aria-label": `Filter ${title}`, value: set.name, title: "/", apply });
+  // A filter that is kept from before is easy to overlook.
+  const unfilter = h("button", { type: "button", class: "small", onclick: () => ((filter.value = ""), filter.focus(), apply(false)) }, "Clear filter");
   const regex = h("input", { type: "checkbox", checked: set.isRegex, onchange: () => ((set.isRegex = regex.checked), restart()) });
   const expression = h("label", { class: "check", title: "The filter is a regular expression" }, regex, ".*");
-  let typing = null;
   let isAsked = false;
+  // Enter opens the only row that the filter leaves.
+  let isOpening = false;
 
-  function typed() {
-    clearTimeout(typing);
-    typing = setTimeout(() => {
-      set.name = filter.value;
-      restart();
-    }, 120);
+  function apply(isEnter) {
+    set.name = filter.value;
+    isOpening = isEnter && set.name !== "";
+    restart();
   }
 
   function restart() {
@@ -68,9 +70,10 @@ export function list({ title, path, columns, key, kinds, sort, isPaged = true, a
   };
 
   async function load() {
+    const { name } = set;
     try {
       if (isPaged && view.size === ALL) {
-        update(await near.load(JSON.stringify([path(), set.name, set.isRegex, set.sort, set.isReversed]), prepare));
+        show(name, await near.load(JSON.stringify([path(), set.name, set.isRegex, set.sort, set.isReversed]), prepare));
         return undefined;
       }
       await before?.();
@@ -80,7 +83,7 @@ export function list({ title, path, columns, key, kinds, sort, isPaged = true, a
       if (asked !== set.page) return undefined;
       const shown = Array.isArray(answer) ? cut(answer, { ...set, size: view.size || answer.length || 1 }, key) : answer;
       prepare?.(shown.items, performance.now());
-      update(shown);
+      show(name, shown);
     } catch (error) {
       if (error.status === 400 && (set.page > 1 || near.first > 0)) {
         near.move(0, 1);
@@ -91,12 +94,22 @@ export function list({ title, path, columns, key, kinds, sort, isPaged = true, a
     }
   }
 
+  /** Show the rows that a filter leaves, unless another one was set meanwhile: its rows are asked for next. */
+  function show(name, rows) {
+    if (name !== set.name) return;
+    update(rows);
+    if (isOpening && rows.filtered_count === 1) table.body.querySelector("a")?.click();
+    isOpening = false;
+  }
+
   function update({ items, total_count: total, filtered_count: filtered, page_count: pages, page }) {
     problem.hidden = true;
     set.page = page;
     table.sorted(set.sort, set.isReversed);
     table.update(items, (page - 1) * view.size, filtered);
     text(count, filtered === total ? number(total) : `${number(filtered)} of ${number(total)}`);
+    unfilter.hidden = set.name === "";
+    count.classList.toggle("filtered", set.name !== "");
     // New numbers come each second; only the answer to a filter is said.
     if (isAsked) announce(`${title}: ${count.textContent}`);
     isAsked = false;
@@ -128,7 +141,7 @@ export function list({ title, path, columns, key, kinds, sort, isPaged = true, a
   const element = h(
     "section",
     { class: "list" },
-    h("div", { class: "title" }, h("h1", null, title), count, h("div", { class: "actions" }, h("div", { class: "filter" }, filter, isPaged ? expression : null), chooser, actions)),
+    h("div", { class: "title" }, h("h1", null, title), count, unfilter, h("div", { class: "actions" }, h("div", { class: "filter" }, filter, isPaged ? expression : null), chooser, actions)),
     about,
     problem,
     table.element,
@@ -157,7 +170,7 @@ function cut(rows, set, key) {
   return { items: items.slice((page - 1) * set.size, page * set.size), total_count: rows.length, filtered_count: items.length, page_count: pages, page };
 }
 
-// What an answer says of an object that cannot be shown.
+// The status of an object that cannot be shown.
 const GONE = 404;
 const REFUSED = new Set([401, 403]);
 

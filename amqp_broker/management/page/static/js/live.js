@@ -52,16 +52,23 @@ async function read(reader, on) {
   }
 }
 
-/** Rates of counters; remembers the last values of each key. */
+// The broker takes samples this often: rates over a shorter time would contradict the charts beside them.
+export const SAMPLED_MS = 5000;
+
+/** Rates of counters; remembers the values of each key, up to the first that are older than `windowMs`. */
 export class Rates {
-  constructor() {
+  constructor(windowMs = 0) {
+    this.windowMs = windowMs;
     this.last = new Map();
   }
 
   /** Return rates per second by the names of the counters; {} the first time. */
   of(key, stats, atMs) {
-    const before = this.last.get(key);
-    if (before && before.atMs === atMs) return before.rates;
+    const past = this.last.get(key) ?? [];
+    const newest = past.at(-1);
+    if (newest?.atMs === atMs) return newest.rates;
+    while (past.length > 1 && past[1].atMs <= atMs - this.windowMs) past.shift();
+    const [before] = past;
     const rates = {};
     if (before && atMs > before.atMs) {
       for (const [name, value] of Object.entries(stats)) {
@@ -70,7 +77,8 @@ export class Rates {
         rates[name] = grown < 0 ? 0 : (grown * 1000) / (atMs - before.atMs);
       }
     }
-    this.last.set(key, { stats, atMs, rates });
+    past.push({ stats, atMs, rates });
+    this.last.set(key, past);
     return rates;
   }
 

@@ -6,6 +6,7 @@ import { confirm, dialog } from "./form.js";
 import { counted, number } from "./format.js";
 import { messageList } from "./message_list.js";
 import { editAndPublish } from "./publishing.js";
+import { searchField } from "./search.js";
 import { state as rights } from "./state.js";
 import { queuesOf } from "./suggestions.js";
 
@@ -34,16 +35,10 @@ export function peekView(address, vhost, name, changed) {
   const found = h("div");
   const problem = h("p", { class: "problem", role: "alert", hidden: true });
   const range = h("span", { class: "muted" });
-  const search = h("input", { type: "search", name: "search", placeholder: "Search keys, headers, payloads", "aria-label": "Search messages", spellcheck: "false" });
+  const search = searchField({ name: "search", placeholder: "Search keys, headers, payloads", "aria-label": "Search messages", apply: () => start() });
   const state = h("select", { "aria-label": "State of the messages", onchange: () => start() }, STATES.map(([value, label]) => h("option", { value }, label)));
   const back = h("button", { type: "button", onclick: () => go(before.pop(), before) }, "Previous");
   const forward = h("button", { type: "button", onclick: () => go(next, [...before, offset]) }, "Next");
-  let typing = null;
-  search.addEventListener("input", () => {
-    clearTimeout(typing);
-    typing = setTimeout(start, 200);
-  });
-
   const button = (label, onclick) => h("button", { type: "button", onclick }, label);
   const which = h("b", { role: "status" });
   const reported = (work) => () => work().catch((error) => toast(error.message, "error"));
@@ -51,7 +46,7 @@ export function peekView(address, vhost, name, changed) {
   const returning = button("Return", reported(() => act("return", [...chosen], {}, "returned")));
   const moving = button("Move", () => move([...chosen]));
   const returnAll = button("Return all", () => returnEach());
-  // What changes the queue is far from what does not.
+  // Buttons that change the queue are far from those that do not.
   const way = h("span", { class: "push" }, returning, moving, returnAll);
   const actions = h("div", { class: "bar chosen", hidden: true }, which, clear, button("Download JSON", reported(() => download("json"))), button("Download capture", reported(() => download("capture"))), way);
 

@@ -3,23 +3,17 @@
 import { marked, h, put, text, unseen } from "./dom.js";
 import { Fitting } from "./fitting.js";
 import { BLANK } from "./format.js";
+import { shortened } from "./names.js";
 import { SHORT_MAX, VirtualRows } from "./virtual_rows.js";
 
 /** A cell with elements, rebuilt only when `shown` changes. */
 export const cell = (shown, build) => ({ shown: typeof shown === "string" ? shown : JSON.stringify(shown), build });
-export const link = (label, href) => cell(`${label}\n${href}`, () => h("a", { href, class: "name", title: whole(label) }, shortened(label)));
+// A name that may need several lines has a column with room for some letters.
+const LINE = 14;
+export const link = (label, href) => cell(`${label}\n${href}`, () => h("a", { href, class: String(label).length > LINE ? "name long-name" : "name", title: whole(label) }, shortened(label)));
 // A long text is cut: the whole shows when the pointer is above it.
 const LONG = 30;
 const whole = (label) => (String(label).length > LONG ? String(label) : null);
-// The characters at the end of a long name that always show: names often differ there.
-const END = 10;
-
-/** Return the parts of a name, the first of which gives way where there is no room. */
-function shortened(label) {
-  const letters = Array.from(String(label));
-  if (letters.length <= END) return label;
-  return [h("span", { class: "start" }, letters.slice(0, -END).join("")), h("span", { class: "end" }, letters.slice(-END).join(""))];
-}
 export const tag = (label, kind = "") => h("span", { class: `tag ${kind}` }, label);
 export const tags = (...labels) => {
   const given = labels.filter(Boolean);
@@ -48,8 +42,8 @@ export class Table {
     this.table = h("table", { "aria-label": label }, h("thead", null, h("tr", { "aria-rowindex": 1 }, this.heads)), this.body);
     this.empty = h("div", { class: "empty", hidden: true }, empty ?? "Empty.");
     this.element = h("div", { class: "table", role: "group", "aria-label": label }, this.table, this.empty);
-    this.fitting = new Fitting(this.element, this.table, columns);
-    this.virtual = new VirtualRows(this.body, () => this.draw());
+    this.virtual = new VirtualRows(this.body, () => this.settle());
+    this.fitting = new Fitting(this.element, this.table, columns, () => this.virtual.reset());
   }
 
   /** Leave out the columns that the user does not want to see. */
@@ -86,11 +80,16 @@ export class Table {
     this.table.setAttribute("aria-rowcount", total + 1);
     this.empty.hidden = items.length > 0;
     this.table.hidden = items.length === 0;
-    let keys = this.draw();
-    if (isLong && this.virtual.measure()) keys = this.draw();
+    const keys = this.draw();
     if (keys === this.keys || (isLong && !isOther && !this.isCut())) this.fitting.squeeze();
     else this.fitting.fit();
-    this.keys = keys;
+    this.keys = isLong && this.virtual.measure() ? this.draw() : keys;
+  }
+
+  /** Show the rows that have come near the screen, and make all rows as high as the highest. */
+  settle() {
+    this.draw();
+    if (this.isLong && this.virtual.measure()) this.draw();
   }
 
   /** Show the rows near the screen, and keep the one with the focus. Return their keys. */

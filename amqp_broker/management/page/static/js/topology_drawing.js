@@ -2,13 +2,17 @@
 
 import { h, svg, text } from "./dom.js";
 import { exchangeName, number, rate, toExchange, toQueue } from "./format.js";
+import { inLines } from "./names.js";
 
-const BOX = { width: 220, height: 36 };
-const ROW = 48;
+const BOX = { width: 250, height: 48 };
+const ROW = 58;
+const LINE = 13;
 const STEP_MAX = 3 * ROW;
 const GAP = 120;
 const MARGIN = 46;
-const CHARACTERS = 26;
+const CHARACTERS = 34;
+// More queues than a screen has: busy ones come first.
+const SCREENFUL = 12;
 // Columns of exchanges: those that are bound to others are left of these.
 const DEPTH_MAX = 3;
 // Messages per second from which a way is drawn thicker.
@@ -35,7 +39,7 @@ export class TopologyDrawing {
    * way, or "".
    */
   update({ exchanges, queues, folds, ways }, vhost, rates, mark) {
-    const shape = JSON.stringify([vhost, exchanges.map((one) => [one.name, one.type]), queues.map((one) => [one.name, one.type]), folds.map((one) => one.sources), ways.map(({ messages, ...way }) => way)]);
+    const shape = JSON.stringify([vhost, exchanges.map((one) => [one.name, one.type]), queues.map((one) => [one.name, one.type, queues.length > SCREENFUL && one.level]), folds.map((one) => one.sources), ways.map(({ messages, ...way }) => way)]);
     if (shape !== this.shape) this.build(exchanges, queues, folds, ways, vhost);
     this.shape = shape;
     const arrived = new Map();
@@ -110,8 +114,8 @@ export class TopologyDrawing {
   }
 
   place(one, x, y) {
-    const detail = svg("text", { x: x + BOX.width / 2, y: y + 12, "text-anchor": "middle", class: "detail" });
-    const label = svg("text", { x: x + BOX.width / 2, y: y - 2, "text-anchor": "middle" });
+    const detail = svg("text", { x: x + BOX.width / 2, y: y + BOX.height / 2 - 7, "text-anchor": "middle", class: "detail" });
+    const label = svg("text", { x: x + BOX.width / 2, y: y - 4, "text-anchor": "middle" });
     this.nodes.set(`${one.kind} ${one.name}`, { ...one, x, y, label, detail, title: svg("title") });
   }
 
@@ -205,21 +209,23 @@ function arrange(columns, ways) {
       note(to, from);
     }
     const middle = (one) => (sums.has(key(one)) ? sums.get(key(one))[0] / sums.get(key(one))[1] : places.get(key(one)));
-    columns[at].sort((one, other) => middle(one) - middle(other));
+    // Of queues the busy ones come first, then full and bound ones, unless a screen has them all.
+    const level = (one) => (columns[at].length > SCREENFUL ? (one.level ?? 0) : 0);
+    columns[at].sort((one, other) => level(other) - level(one) || middle(one) - middle(other));
   }
 }
 
 function box({ kind, name, type, x, y, label: shown, detail }, vhost) {
   const label = nameOf(kind, name);
-  text(shown, cut(label));
+  const lines = inLines(label, CHARACTERS);
+  const [x0, y0] = [shown.getAttribute("x"), Number(shown.getAttribute("y"))];
+  shown.append(...lines.map((line, index) => svg("tspan", { x: x0, y: y0 + (lines.length > 1 ? (index - 0.5) * LINE : 0) }, line)));
   return svg(
     "a",
     { class: `node ${kind}`, href: kind === "exchange" ? toExchange(vhost, name) : toQueue(vhost, name) },
     svg("title", null, `${type} ${kind} ${label}`),
-    svg("rect", { x: x + 0.5, y: y - BOX.height / 2 + 0.5, width: BOX.width - 1, height: BOX.height - 1, rx: kind === "exchange" ? 17 : 4 }),
+    svg("rect", { x: x + 0.5, y: y - BOX.height / 2 + 0.5, width: BOX.width - 1, height: BOX.height - 1, rx: kind === "exchange" ? 23 : 4 }),
     shown,
     detail,
   );
 }
-
-const cut = (label) => (label.length > CHARACTERS ? `${label.slice(0, CHARACTERS - 1)}…` : label);

@@ -38,12 +38,20 @@ export class VirtualRows {
     removeEventListener("resize", this.onScroll);
   }
 
-  /** Learn the height of a row. Return whether it has changed. */
+  /** Forget the height of rows: the columns are about to change. */
+  reset() {
+    this.body.style.removeProperty("--row");
+    this.height = HEIGHT_PX;
+  }
+
+  /** Make all rows as high as the highest one near the screen. Return whether the height has changed. */
   measure() {
-    const before = this.height;
-    const row = this.body.querySelector("tr:not(.gap)");
-    if (row?.offsetHeight) this.height = row.getBoundingClientRect().height;
-    return this.height !== before;
+    const heights = [...this.body.querySelectorAll("tr:not(.gap)")].map((row) => row.getBoundingClientRect().height);
+    const highest = Math.max(HEIGHT_PX - 1, ...heights);
+    if (Math.abs(highest - this.height) < 0.5) return false;
+    this.height = highest;
+    this.body.style.setProperty("--row", `${highest}px`);
+    return true;
   }
 
   /** Return the first place near the screen, and the one after the last, of `total` rows. */

@@ -4,7 +4,7 @@ import { ObjectCharts } from "../chart.js";
 import { h } from "../dom.js";
 import { BLANK, limit, number, path, rate, toQueue } from "../format.js";
 import { detail, list as listPage, part } from "../list.js";
-import { MESSAGE_RATES, Rates, Samples } from "../live.js";
+import { MESSAGE_RATES, Rates, SAMPLED_MS, Samples } from "../live.js";
 import { state } from "../state.js";
 import { Facts, link, Table, tags } from "../table.js";
 import { status } from "./connections.js";
@@ -34,7 +34,7 @@ const per = (one, name) => {
 };
 
 function rated() {
-  const rates = new Rates();
+  const rates = new Rates(SAMPLED_MS);
   return (items, now) => {
     for (const one of items) one.rates = rates.of(one.name, one.message_stats ?? {}, now);
   };
@@ -73,7 +73,7 @@ export function consumerTable(empty = "No consumers.") {
     columns: [
       { title: "Channel", wide: true, value: (one) => (one.channel_details?.name ? link(one.channel_details.name, to(one.channel_details.name)) : BLANK) },
       { title: "Queue", value: (one) => (one.queue ? link(one.queue.name, toQueue(one.queue.vhost, one.queue.name)) : "") },
-      { title: "Consumer tag", value: (one) => one.consumer_tag },
+      { title: "Consumer tag", wide: true, value: (one) => one.consumer_tag },
       { title: "Acks", value: (one) => (one.ack_required ? "manual" : "automatic") },
       { title: "Exclusive", value: (one) => (one.exclusive ? "yes" : "") },
       { title: "Prefetch", numeric: true, value: (one) => limit(one.prefetch_count) },

@@ -30,7 +30,7 @@ export function one(vhost, name) {
   const split = messageSplit();
   const centre = { kind: "queue", name, vhost, label: name };
   const bindings = bindingsPart(centre);
-  const holders = holdersPart(vhost, name);
+  const holders = holdersPart(vhost, name, charts);
   const incoming = routedBy("Exchange");
   const deliveries = deliveriesBy("Channel");
   const life = lifePart(vhost, name);

@@ -5,12 +5,12 @@ import { announce, h, text } from "../dom.js";
 import { number, path, rate, toExchange, toQueue } from "../format.js";
 import { part } from "../list.js";
 import { follow, Rates } from "../live.js";
+import { searchField } from "../search.js";
 import { state } from "../state.js";
 import { cell, link, Table } from "../table.js";
 import { foldName, keysOf, nameOf, TopologyDrawing, wayKey, wayLabel } from "../topology_drawing.js";
 import { WayFaults } from "../way_faults.js";
 
-const TYPING_MS = 200;
 // How often the hits of faults are asked for: the broker sends no events about them.
 const HITS_MS = 2000;
 /** Return the way of publishes to an exchange, or of deliveries from a queue. */
@@ -35,16 +35,15 @@ export function page() {
     unfold: (exchange) => {
       search.value = exchange;
       search.focus();
-      typed();
+      apply();
     },
     press: (way) => faults?.match(way) && (() => faults.ask(way, wayLabel(way))),
   });
   const problem = h("p", { class: "problem", role: "alert", hidden: true });
   const count = h("span", { class: "count" });
-  const left = h("p", { class: "note", hidden: true });
+  const left = h("p", { class: "note map-note", hidden: true });
   const empty = h("div", { class: "empty", hidden: true });
-  const search = h("input", { type: "search", placeholder: "Filter", "aria-label": "Filter by the name of a queue or an exchange", spellcheck: "false", title: "/", oninput: typed });
-  let typing = null;
+  const search = searchField({ placeholder: "Filter", "aria-label": "Filter by the name of a queue or an exchange", title: "/", apply });
   let shown = new Map();
   // The names of folds in words.
   let folded = new Map();
@@ -66,12 +65,9 @@ export function page() {
     empty: "No bindings.",
   });
 
-  function typed() {
-    clearTimeout(typing);
-    typing = setTimeout(async () => {
-      await following.run();
-      announce(count.textContent);
-    }, TYPING_MS);
+  async function apply() {
+    await following.run();
+    announce(count.textContent);
   }
 
   async function load() {
@@ -136,13 +132,14 @@ export function page() {
       h("div", { class: "title" }, h("h1", null, "Topology"), h("code", { class: "tag" }, vhost), count, h("div", { class: "actions" }, h("div", { class: "filter" }, search))),
       problem,
       left,
+      h("p", { class: "note map-stand-in" }, "This screen is too narrow for the map; the table has all its ways."),
       empty,
       drawing.frame,
-      h("p", { class: "note" }, "Exchanges are round, queues are not. A way is lit while messages take it, and thicker from 10, 100 and 1 000 per second; dead letters take dashed ways, violet when lit."),
-      faults && h("p", { class: "note" }, "Press a way, or Add fault in the table, to slow, lose or nack what takes it."),
+      h("p", { class: "note map-note" }, "Exchanges are round, queues are not. A way is lit while messages take it, and thicker from 10, 100 and 1 000 per second; dead letters take dashed ways, violet when lit."),
+      faults && h("p", { class: "note map-note" }, "Press a way, or Add fault in the table, to slow, lose or nack what takes it."),
     ),
-    part("The same as a table", table.element),
+    part("Ways", table.element),
   );
   const hits = setInterval(() => !document.hidden && faults?.rules.length && following.run(), HITS_MS);
-  return { title: "Topology", element, refresh: following.run, leave: () => (following.leave(), clearTimeout(typing), clearInterval(hits)) };
+  return { title: "Topology", element, refresh: following.run, leave: () => (following.leave(), clearInterval(hits)) };
 }
