@@ -4,12 +4,19 @@
 // No list has room for more; the protocol lets a name have 255.
 const WHOLE_MAX = 80;
 
-/** Return a name whose middle is left out if it is longer than this. */
-export function shortened(label, most = WHOLE_MAX) {
+/** Return the start of a name, the middle that is left out if it is longer than this, and its end. */
+export function split(label, most = WHOLE_MAX) {
   const letters = Array.from(String(label));
-  if (letters.length <= most) return label;
+  if (letters.length <= most) return [String(label), "", ""];
   const end = Math.floor((most - 1) / 2);
-  return `${letters.slice(0, most - 1 - end).join("")}…${letters.slice(-end).join("")}`;
+  const start = most - 1 - end;
+  return [letters.slice(0, start), letters.slice(start, -end), letters.slice(-end)].map((part) => part.join(""));
+}
+
+/** Return a name whose middle is left out if it is longer than this. */
+export function shortened(label, most) {
+  const [start, middle, end] = split(label, most);
+  return middle ? `${start}…${end}` : start;
 }
 
 /** Return one or two lines of a name for a box with room for this many letters in each. */

@@ -3,14 +3,21 @@
 import { marked, h, put, text, unseen } from "./dom.js";
 import { Fitting } from "./fitting.js";
 import { BLANK } from "./format.js";
-import { shortened } from "./names.js";
+import { split } from "./names.js";
 import { SHORT_MAX, VirtualRows } from "./virtual_rows.js";
 
 /** A cell with elements, rebuilt only when `shown` changes. */
 export const cell = (shown, build) => ({ shown: typeof shown === "string" ? shown : JSON.stringify(shown), build });
 // A name that may need several lines has a column with room for some letters.
 const LINE = 14;
-export const link = (label, href) => cell(`${label}\n${href}`, () => h("a", { href, class: String(label).length > LINE ? "name long-name" : "name", title: whole(label) }, shortened(label)));
+export const link = (label, href) => cell(`${label}\n${href}`, () => h("a", { href, class: String(label).length > LINE ? "name long-name" : "name", title: whole(label) }, nameOf(label)));
+
+/** Return the parts of a name; the middle of a very long one is hidden. */
+function nameOf(label) {
+  const [start, middle, end] = split(label);
+  return middle ? [start, h("span", { hidden: true }, middle), h("span", { class: "left-out" }), end] : start;
+}
+
 // A long text is cut: the whole shows when the pointer is above it.
 const LONG = 30;
 const whole = (label) => (String(label).length > LONG ? String(label) : null);
