@@ -40,7 +40,7 @@ def test_the_log_is_started_on_the_page(browser: Browser, running: RunningServer
     browser.shows("The virtual host has no event log.")
     browser.press("Start the event log")
     browser.shows("No message has come here since the event log was started.")
-    browser.shows("published before, and cannot be found here.")
+    browser.shows("It began after ")
     assert running.ask(lambda server: server.broker.event_logs.of(server.broker.vhosts["/"]) is not None)
     running.ask(lambda server: server.broker.event_logs.stop_all())
 

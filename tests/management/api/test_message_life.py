@@ -107,8 +107,11 @@ def test_messages_are_found_by_number_key_and_text(desk: Desk, peer: Peer) -> No
 def test_without_a_log_nothing_is_known(desk: Desk) -> None:
     desk.broker.event_logs.stop_all()
     desk.lab.connect().declare("q")
-    answer = {"has_log": False, "skipped": 0, "since_ms": None, "published_before": 0, "messages": []}
+    answer: dict[str, Any] = {"has_log": False, "skipped": 0, "since_ms": None, "published_before": 0, "messages": []}
     assert desk.ask("GET", "/_broker/queues/%2F/q/lives") == (200, answer)
+    assert desk.ask("GET", "/_broker/queues/%2F/missing/lives")[0] == 404
+    desk.be("monitoring")
+    assert desk.ask("GET", "/_broker/queues/%2F/q/lives")[0] == 401
 
 
 def test_the_messages_that_were_published_before_the_log_are_counted(desk: Desk) -> None:
@@ -121,9 +124,6 @@ def test_the_messages_that_were_published_before_the_log_are_counted(desk: Desk)
     assert (answer["messages"], answer["published_before"]) == ([], 1)
     _, found = desk.ask("GET", "/_broker/messages", query={"none": "true"})
     assert (found["published_before"], found["began_at_us"]) == (1, desk.broker.now * 1000)
-    assert desk.ask("GET", "/_broker/queues/%2F/missing/lives")[0] == 404
-    desk.be("monitoring")
-    assert desk.ask("GET", "/_broker/queues/%2F/q/lives")[0] == 401
 
 
 def test_a_test_is_made_of_one_message_or_of_those_that_are_found(desk: Desk, peer: Peer) -> None:
