@@ -120,7 +120,8 @@ def test_a_narrow_screen_has_the_ways_as_a_table(browser: Browser, running: Runn
         client.queue_bind("narrow.orders", "narrow", "order.#")
         browser.start("topology")
         browser.shows("This screen is too narrow for the map")
-        assert browser.row("narrow.orders")
+        browser.type("/", "narrow.orders")
+        assert browser.row("order.#")
         assert browser.all(".map") == []
         client.queue_delete("narrow.orders")
 
