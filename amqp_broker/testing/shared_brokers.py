@@ -1,6 +1,7 @@
-"""Brokers that tests share: each test leaves their fault rules as it found them, and their clock running.
+"""Brokers that tests share: each test leaves their fault rules as it found them.
 
-The time stays: a clock that went back would leave timers waiting, which a broker sets again and again.
+A frozen clock runs again after the test. The time stays: after a step back, the periodic timers of a broker would wait
+for as long.
 """
 
 from __future__ import annotations

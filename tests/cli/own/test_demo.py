@@ -30,7 +30,7 @@ def test_a_demo_without_a_terminal_prints_lines_and_the_proof(tmp_path: Path) ->
     assert "\x1b" not in done.stdout
     lines = done.stdout.splitlines()
     assert lines[0] == "async publishes continuously, a window ahead of the confirms."
-    assert len([line for line in lines if line.startswith("  message ")]) == 10
+    assert len([line for line in lines if line.startswith("  before message ")]) == 10
     assert lines[-1] == "  Held: at least once, and exactly once by message id; what was confirmed is there."
     # Nothing stays.
     assert list(tmp_path.iterdir()) == []
