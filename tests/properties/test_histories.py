@@ -196,7 +196,7 @@ def number_of(message: Message) -> int:
     return message.number
 
 
-def _named(step: Step) -> Step:
+def renamed_step(step: Step) -> Step:
     """Return a step with names of queues and exchanges as plain text."""
     names: dict[str, str] = {name: str.__str__(name) for name in names_in(list(vars(step).values()))}
     return replace(step, **{name: renamed(value, names) for name, value in vars(step).items()})
@@ -206,7 +206,7 @@ def play(program: Program, missing: frozenset[str] = frozenset(), **options: Any
     """Play a program, and check the history after each step."""
     played = Play(missing, **options)
     for step in program:
-        played.step(_named(step))
+        played.step(renamed_step(step))
         played.check()
     played.check_sentences()
     if not missing:

@@ -143,6 +143,7 @@ class Stay:
             self.ready -= 1
         elif kind == "drop" and self.delayed:
             self.delayed -= 1
+            self.kept = min(self.kept, self.delayed)
         elif kind == "drop":
             self._release(event)
             self.unacked -= 1

@@ -186,6 +186,22 @@ def test_a_message_whose_delivery_is_kept_back_goes_with_its_queue(
     assert result["breaches"] == []
 
 
+def test_a_message_comes_again_to_a_queue_whose_deletion_dropped_it_while_its_delivery_was_kept_back(
+    lab: Lab, peer: Peer, log: EventLog
+) -> None:
+    peer.call(commands.Exchange.Declare(exchange="x", exchange_type="x-recent-history"))
+    peer.call(commands.Queue.Bind(queue="q", exchange="x"))
+    lab.broker.faults.add(Rule("hold_delivery", times=1))
+    peer.consume("q", no_ack=False)
+    peer.publish(exchange="x")
+    again = lab.connect()
+    again.call(commands.Queue.Delete(queue="q"))
+    again.declare("q")
+    again.call(commands.Queue.Bind(queue="q", exchange="x"))
+    again.get("q")
+    assert (checked(log)["taken"], breaches(log)) == (1, [])
+
+
 def test_a_consumer_that_goes_before_a_late_delivery_leaves_the_message_ready(
     lab: Lab, peer: Peer, log: EventLog
 ) -> None:
