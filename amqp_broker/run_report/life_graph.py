@@ -99,7 +99,9 @@ class _Life:
             self._edge(exchange, self._queue(queue), "indirect" if word else "", word)
         for queue in event.get("kept_from", ()):
             self._edge(exchange, self._node(f"queue {queue}", "queue", queue), "lost", f"fault {event['discarded_by']}")
-        if event.get("kept_from"):
+        if event.get("kept_from_delay"):
+            self._say(exchange, f"fault {event['discarded_by']} kept it from its delay", "lost")
+        if event.get("kept_from") or event.get("kept_from_delay"):
             return
         is_reply = any(key.startswith("amq.rabbitmq.reply-to.") for key in event["routing_keys"])
         if is_reply and not event["routed_queues"]:

@@ -46,7 +46,9 @@ def _publish(event: Row) -> str:
     begin = "published in a transaction to" if event["event"] == "tx_publish" else "published to"
     keys = ", ".join(f"'{key}'" for key in event["routing_keys"])
     to = f", which led to {_places(event)}"
-    if event.get("kept_from"):
+    if event.get("kept_from_delay"):
+        to = f"; fault {event['discarded_by']} kept it from a delay in '{event['kept_from_delay']}'"
+    elif event.get("kept_from"):
         to = f"; fault {event['discarded_by']} kept it from {_named(event['kept_from'])}"
     elif event["event"] == "tx_publish":
         to = ""

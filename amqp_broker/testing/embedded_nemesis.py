@@ -16,6 +16,7 @@ from amqp_broker.broker.observe.history_check import HistoryCheck, history_lines
 from amqp_broker.broker.scheduling.portions import finished
 
 if TYPE_CHECKING:
+    from amqp_broker.broker.lab.nemesis import Nemesis
     from amqp_broker.server.server import Server
     from amqp_broker.testing.embedded_broker import EmbeddedBroker
 
@@ -23,32 +24,36 @@ if TYPE_CHECKING:
 class EmbeddedNemesis:
     """The nemesis of a block. `strokes` and `history` have what it did and the check (docs/nemesis.md), at the end."""
 
-    def __init__(self, broker: EmbeddedBroker, vhost: str, seed: int) -> None:
+    def __init__(self, broker: EmbeddedBroker, nemesis: Nemesis) -> None:
         self._broker = broker
-        self._vhost = vhost
-        self.seed = seed
+        self._nemesis = nemesis
+        self.seed = nemesis.seed
         self.strokes: list[dict[str, Any]] = []
         self.history: dict[str, Any] = {}
 
     def __repr__(self) -> str:
-        return f"<EmbeddedNemesis seed={self.seed} of vhost {self._vhost!r}>"
+        return f"<EmbeddedNemesis seed={self.seed} of vhost {self._nemesis.vhost.name!r}>"
 
     def end(self) -> None:
         """End the faults, and check the history; the end of the block does the same."""
-        self.strokes, self.history = self._broker.ask(self._end)
+        self._broker.ask(self._end)
 
-    def _end(self, server: Server) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-        core = server.broker
-        nemesis = core.faults.nemeses[self._vhost]
-        nemesis.end()
-        log = core.event_logs.of(nemesis.vhost)
-        assert log is not None
-        return nemesis.as_dict()["strokes"], finished(HistoryCheck(log).run())
+    def _end(self, server: Server) -> None:
+        self._nemesis.end()
+        self.strokes = self._nemesis.as_dict()["strokes"]
+        vhost = self._nemesis.vhost
+        log = server.broker.event_logs.of(vhost)
+        # The vhost may be deleted, and its log stopped.
+        if log is not None and log.vhost is vhost:
+            self.history = finished(HistoryCheck(log).run())
 
     def text(self) -> str:
         """Return the seed, a line for each stroke, and the history."""
         strokes = [stroke_line(stroke) for stroke in self.strokes]
-        return "\n".join([f"nemesis with seed {self.seed}:", *strokes, *history_lines(self.history)])
+        history = (
+            history_lines(self.history) if self.history else ["The event log is gone: the history was not checked."]
+        )
+        return "\n".join([f"nemesis with seed {self.seed}:", *strokes, *history])
 
 
 @contextlib.contextmanager
@@ -61,16 +66,14 @@ def nemesis_of(
     a note with the strokes.
     """
 
-    def begin(server: Server) -> int:
+    def begin(server: Server) -> Nemesis:
         core = server.broker
         owner = core.vhost(vhost)
         if core.event_logs.of(owner) is None:
             core.event_logs.start(owner)
-        return core.faults.begin_nemesis(
-            owner, seed=seed, duration_ms=TIME_MAX_MS, pace_ms=pace_ms, actions=actions
-        ).seed
+        return core.faults.begin_nemesis(owner, seed=seed, duration_ms=TIME_MAX_MS, pace_ms=pace_ms, actions=actions)
 
-    nemesis = EmbeddedNemesis(broker, vhost, broker.ask(begin))
+    nemesis = EmbeddedNemesis(broker, broker.ask(begin))
     try:
         yield nemesis
     except Exception as error:
@@ -79,5 +82,5 @@ def nemesis_of(
             error.add_note(nemesis.text())
         raise
     nemesis.end()
-    if nemesis.history["breach_count"]:
+    if not nemesis.history or nemesis.history["breach_count"]:
         raise AssertionError(nemesis.text())

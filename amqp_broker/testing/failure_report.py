@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from amqp_broker.broker.lab.fault_rules import DEAD_LETTER, DELIVER
+from amqp_broker.broker.lab.fault_rules import DEAD_LETTER, DELIVER, KEEPING_BACK
 from amqp_broker.broker.observe.closest_keys import hint
 
 if TYPE_CHECKING:
@@ -99,6 +99,9 @@ class FailureReport:
         if action not in MARKING:
             self._append(ReportedEvent("fault", facts["connection"], number, facts, b"", 0, action))
             return
+        if action in KEEPING_BACK:
+            # The delivery may never come.
+            self._append(ReportedEvent("fault", facts["connection"], number, facts, b"", 0, action))
         kind = MARKED.get(facts["on"], "publish")
         faults = self._hits.setdefault((number, kind), [])
         faults.append(action)
@@ -219,7 +222,8 @@ def _details(event: ReportedEvent, outcome: str) -> str:
     if kind == "fault":
         keys = headers["routing_keys"]
         key = f", exchange '{headers['exchange_name']}', routing key {keys[0]!r}" if keys else ""
-        return f"{key} (fault {event.remark})"
+        kept = f": a delivery from '{headers['queue']}' is kept back" if event.remark in KEEPING_BACK else ""
+        return f"{key} (fault {event.remark}){kept}"
     return ""
 
 

@@ -28,8 +28,8 @@ from tests.simulation.planting import plant, replace
 @plant
 def what_is_nacked_is_taken_all_the_same(patch: pytest.MonkeyPatch) -> None:
     def make(discard: Callable[..., Any]) -> Any:
-        def wrong(rules: Sequence[Rule], queues: Callable[[], Any]) -> Any:
-            return discard([rule for rule in rules if rule.action != "confirm_nack"], queues)
+        def wrong(rules: Sequence[Rule], *facts: Any) -> Any:
+            return discard([rule for rule in rules if rule.action != "confirm_nack"], *facts)
 
         return wrong
 

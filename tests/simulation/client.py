@@ -137,6 +137,8 @@ class Publish:
     is_lost: bool = False
     returns: int = 0
     is_nacked: bool = False
+    # A nack alone keeps it from its queues, so it is not unroutable.
+    is_refused: bool = False
     is_unconfirmed: bool = False
     delay_ms: int = 0
     # When a confirm that is delayed may come, and (once it is on its way) when it must have.

@@ -36,9 +36,10 @@ def count_publish(sim: Simulation, channel: ChannelModel, publish: Publish, queu
     tally, exchange = sim.world.tally, publish.message.exchange
     is_returned = publish.mandatory and (publish.returns or not publish.queues)
     unroutable = "return_unroutable" if is_returned else "drop_unroutable"
+    is_unroutable = not queues and not publish.is_refused
     for stats in (tally.stats, channel.stats):
         stats["publish"] += 1
-        stats[unroutable] += not queues
+        stats[unroutable] += is_unroutable
     for queue in queues:
         queue.stats["publish"] += 1
     # It may be gone when a transaction is committed.
@@ -46,7 +47,7 @@ def count_publish(sim: Simulation, channel: ChannelModel, publish: Publish, queu
         here = sim.topology.published.setdefault(exchange, Counter())
         here["publish_in"] += 1
         here["publish_out"] += len(queues)
-        here[unroutable] += not queues
+        here[unroutable] += is_unroutable
         for queue in queues:
             queue.sources[exchange] += 1
 

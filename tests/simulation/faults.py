@@ -90,6 +90,7 @@ class FaultsModel:
                 publish.is_nacked = self.first("confirm_nack", publish.message) is not None
                 delay = self.first("confirm_delay", publish.message)
                 publish.delay_ms = 0 if delay is None else delay.said["delay_ms"]
+        publish.is_refused = publish.is_nacked and not publish.is_lost
         if publish.is_nacked or publish.is_lost:
             publish.is_lost, publish.queues = True, []
 

@@ -92,10 +92,11 @@ def check_nothing_is_remembered(journal: MemoryJournal) -> None:
 
 def check_empty(broker: Broker) -> None:
     """An empty broker without clients holds no more than a new one, but for samples."""
-    # Advice about clients, and the connections that they have lost, outlive them.
+    # Advice about clients, and the connections and channels that they have lost, outlive them.
     broker.advice.clear()
     broker.incidents.lost.clear()
     broker.incidents.refused.clear()
+    broker.incidents.closed_channels.clear()
     found, new = census(broker), census(Lab().broker)
     # The routes of a user have a cache of their own, which stays when it is empty.
     for where in found:

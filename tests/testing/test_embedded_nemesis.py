@@ -84,3 +84,21 @@ def test_an_error_after_the_end_of_the_broker_stays_as_it_is() -> None:
             stop(own)
         assert not hasattr(caught.value, "__notes__")
         own.start()
+
+
+@pytest.mark.parametrize("change", ["clear", "reset"])
+def test_a_vhost_that_the_test_resets_has_its_history_all_the_same(vhost: EmbeddedVHost, change: str) -> None:
+    with vhost.nemesis(seed=1, pace_ms=60_000) as nemesis:
+        publish(vhost, 1)
+        {"clear": vhost.faults.clear, "reset": vhost.reset}[change]()
+    assert nemesis.history["breach_count"] == 0
+
+
+def test_an_event_log_that_the_test_stops_fails_the_block_with_a_sentence(
+    broker: EmbeddedBroker, vhost: EmbeddedVHost
+) -> None:
+    def stop(server: Server) -> None:
+        server.broker.event_logs.stop(server.broker.vhosts[vhost.name])
+
+    with pytest.raises(AssertionError, match="The event log is gone: the history was not checked"), vhost.nemesis():
+        broker.ask(stop)

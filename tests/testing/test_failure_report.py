@@ -294,3 +294,21 @@ def test_a_refused_or_returned_message_has_its_reason() -> None:
         "#2 refuse queue 'q': maxlen",
         "#1 requeue queue 'q': connection_closed",
     ]
+
+
+@pytest.mark.parametrize(
+    "rule", [Rule("hold_delivery"), Rule("delay_delivery", delay_ms=50)], ids=lambda one: one.action
+)
+def test_a_delivery_that_a_fault_keeps_back_has_a_line(rule: Rule) -> None:
+    lab, report = Lab(), FailureReport()
+    peer = lab.connect()
+    peer.declare("q")
+    report.begin(lab.vhost)
+    lab.broker.faults.add(rule)
+    peer.consume("q")
+    peer.publish("q", b"x")
+    line = f"#1 fault connection {peer.session.name}, exchange '', routing key 'q' (fault {rule.action})"
+    assert words(report.text())[1] == f"{line}: a delivery from 'q' is kept back"
+    lab.broker.faults.clear()
+    lab.advance(60)
+    assert words(report.text())[2].endswith(f"(fault {rule.action}): b'x'")

@@ -123,6 +123,9 @@ class DelayedExchange(Exchange):
         self.match_work += inner.match_work
         return found
 
+    def delays(self, headers: fields.Table) -> bool:
+        return self.undelayed(headers) is None
+
     def undelayed(self, headers: fields.Table) -> Exchange | None:
         """Return the exchange that routes a message with these headers now; None for one that is delayed."""
         return None if 0 < delay_of(headers) <= DELAY_MS_MAX else self._inner

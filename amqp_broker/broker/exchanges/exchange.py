@@ -135,6 +135,10 @@ class Exchange(ABC):
         """True if the exchange must see each message, because more than the routing keys decides."""
         return False
 
+    def delays(self, headers: fields.Table) -> bool:
+        """Return whether the exchange keeps a message with these headers for a time."""
+        return False
+
     def open(self, vhost: VHost) -> None:  # noqa: B027 # most types need nothing of their vhost
         """Start work in a vhost. Raises PreconditionFailed for arguments that are invalid for this type."""
 

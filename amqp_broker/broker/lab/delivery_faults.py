@@ -169,7 +169,8 @@ class DelayedDelivery:
         del injector.delayed[queue][position]
         if not injector.delayed[queue]:
             del injector.delayed[queue]
-        if consumer in queue.consumers:
+        # A deleted queue has reported the message as dropped; its consumers leave in portions.
+        if consumer in queue.consumers and not queue.is_deleted:
             queue.unacked_count -= 1
             arrive(self._broker, self.handover, is_late=True)
             return

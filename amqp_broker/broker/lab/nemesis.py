@@ -112,7 +112,9 @@ class Nemesis:
         ):
             if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
                 raise InvalidParameter(f"{name} must be a whole number from {least} to {most}, not {value!r}")
-        if unknown := [action for action in actions if action not in CHOICES]:
+        if not isinstance(actions, list | tuple):
+            raise InvalidParameter(f"actions must be a list, not {actions!r}")
+        if unknown := [action for action in actions if not isinstance(action, str) or action not in CHOICES]:
             raise InvalidParameter(f"a nemesis has no action {unknown[0]!r}, but {', '.join(CHOICES)}")
         self.vhost = vhost
         self.seed = int.from_bytes(broker.entropy(SEED_BYTES), "big") if seed is None else seed
@@ -121,7 +123,7 @@ class Nemesis:
         self.actions = tuple(dict.fromkeys(actions)) or tuple(CHOICES)
         self.strokes: deque[Stroke] = deque(maxlen=STROKES_MAX)
         self.stroke_count = 0
-        self.is_over = False
+        self._ended_at_ms: int | None = None
         self._broker = broker
         self._dice = Dice(self.seed)
         self._begun_ms = broker.now
@@ -143,16 +145,22 @@ class Nemesis:
         }
 
     @property
+    def is_over(self) -> bool:
+        return self._ended_at_ms is not None
+
+    @property
     def elapsed_ms(self) -> int:
-        """The time since the begin; once it is over, the duration at most."""
-        return min(self._broker.now - self._begun_ms, self.duration_ms)
+        """The time since the begin, until its end."""
+        now = self._broker.now if self._ended_at_ms is None else self._ended_at_ms
+        return min(now - self._begun_ms, self.duration_ms)
 
     def end(self) -> None:
         """End the nemesis and its stroke."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        self.is_over = True
+        if self._ended_at_ms is None:
+            self._ended_at_ms = self._broker.now
         self._end_stroke()
 
     def _wait(self, then: Any) -> None:
@@ -172,9 +180,14 @@ class Nemesis:
             self.end()
             return
         stroke = Stroke(self._drawn_rule(), self.elapsed_ms)
+        try:
+            stroke.fault_id = self._broker.faults.add(stroke.rule).id
+        except InvalidParameter:
+            # There are too many rules: the next stroke may have room.
+            self._wait(self._strike)
+            return
         self.strokes.append(stroke)
         self.stroke_count += 1
-        stroke.fault_id = self._broker.faults.add(stroke.rule).id
         self._wait(self._pause)
 
     def _pause(self, now: int) -> None:

@@ -12,6 +12,7 @@ from amqp_broker.broker.lab.fault_rules import CONFIRM, ENDS, PUBLISH
 if TYPE_CHECKING:
     from amqp_broker.amqp import fields
     from amqp_broker.amqp.message import Message
+    from amqp_broker.broker.exchanges.exchange import Exchange
     from amqp_broker.broker.lab.fault_rules import Rule
     from amqp_broker.broker.queues.queue import Queue
     from amqp_broker.broker.routing.route import Route
@@ -19,10 +20,11 @@ if TYPE_CHECKING:
 
 
 class Discard(NamedTuple):
-    """A fault that keeps a message from all queues: its action, and these queues."""
+    """A fault that keeps a message from its queues, or (`delayed_in`) from an exchange that would delay it."""
 
     action: str
     queues: tuple[Queue, ...]
+    delayed_in: str = ""
 
     @property
     def is_nack(self) -> bool:
@@ -119,14 +121,16 @@ def report(channel: Channel, rules: Sequence[Rule], message: Message) -> None:
             trace.returned(channel.session, channel.number, message, rule.code, rule.text)
 
 
-def discard(rules: Iterable[Rule], queues: Callable[[], Iterable[Queue]]) -> Discard | None:
+def discard(
+    rules: Iterable[Rule], queues: Callable[[], Iterable[Queue]], exchange: Exchange, headers: fields.Table
+) -> Discard | None:
     """Return the fault that keeps a message from all queues, if one of the rules is such a fault.
 
     `queues` returns these queues.
     """
     for rule in rules:
         if rule.action == "confirm_nack" or (rule.action == "return" and not rule.is_routed):
-            return Discard(rule.action, tuple(queues()))
+            return Discard(rule.action, tuple(queues()), exchange.name if exchange.delays(headers) else "")
     return None
 
 

@@ -59,7 +59,18 @@ class Event:
     """
 
     __slots__ = (
-        *("exchange", "kind", "message", "more", "number", "queue", "queues", "routing_keys", "sequence"),
+        *(
+            "exchange",
+            "is_in_order",
+            "kind",
+            "message",
+            "more",
+            "number",
+            "queue",
+            "queues",
+            "routing_keys",
+            "sequence",
+        ),
         *("time_us", "topology_version", "vhost"),
     )
 
@@ -79,6 +90,9 @@ class Event:
         self.queues = [queue for queue in facts.get("routed_queues", ()) if queue in vhost.queues]
         self.more = {fact: value for fact, value in facts.items() if fact not in _ATTRIBUTES}
         self.message = message
+        # True if a queue that keeps the order of arrival has made the delivery.
+        queue = vhost.queues.get(name) if kind == "deliver" else None
+        self.is_in_order = queue is not None and queue.type == "classic" and "x-max-priority" not in queue.arguments
 
     @property
     def is_cut_off(self) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from itertools import takewhile
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from amqp_broker.amqp.message import NumberedMessage
@@ -28,6 +28,8 @@ BREACHES_MAX: Final = 20
 STEP: Final = 50
 # Messages of a queue that are compared one by one.
 COMPARED_MAX: Final = 20_000
+# Events by which a message leaves a queue without a delivery.
+_LEAVING: Final = frozenset({"move", "expire", "drop", "refuse"})
 # The counts of a history, by the kinds of events.
 _COUNTED: Final = {"expire": "expired", "drop": "dropped", "refuse": "refused", "dead_letter": "dead_lettered"}
 
@@ -40,13 +42,15 @@ class HistoryCheck:
         self.counts: Counter[str] = Counter()
         self.breaches: list[str] = []
         self.breach_count = 0
-        self._seen = 0
+        # The number of the events so far that were followed, or dropped before; None at the beginning.
+        self._followed_to: int | None = None
+        self._is_interrupted = False
         self._stays: dict[tuple[int, str], Stay] = {}
         # The arrivals of a message at a queue, as numbers of all arrivals, and how many were delivered for the first
         # time.
         self._arrivals: dict[tuple[int, str], list[int]] = {}
         self._arrival_count = 0
-        # The last arrival of each queue that was delivered for the first time. Queues without an order have none.
+        # The last arrival of each queue that was delivered for the first time.
         self._delivered: dict[str, int] = {}
         self._unordered: set[str] = set()
         self._confirmed: set[int] = set()
@@ -56,19 +60,31 @@ class HistoryCheck:
 
     def run(self) -> Steps[dict[str, Any]]:
         """Follow all events, compare the places with the queues, and return the result for JSON."""
+        former = 0
         while new := self._new_events():
+            # Where as much happens meanwhile as before, the rest is followed in one step: the check must end.
+            is_last = 0 < former <= len(new)
+            former = len(new)
             for count, event in enumerate(new, 1):
-                self._seen = event.sequence
                 self._follow(event)
-                if count % STEP == 0:
+                if count % STEP == 0 and not is_last:
                     yield
         # Nothing has happened since the last event: the queues are compared with it.
-        self._compare()
+        if not self._is_interrupted:
+            self._compare()
         return self._result()
 
     def _new_events(self) -> list[Event]:
-        """Return the events that have come since the last one that was followed."""
-        return list(takewhile(lambda event: event.sequence > self._seen, reversed(self._log.events)))[::-1]
+        """Return the events that have come since the last call."""
+        log = self._log
+        first, end = log.skipped, log.skipped + len(log.events)
+        # The log has dropped some that were not followed, or was emptied.
+        if self._followed_to is not None and not first <= self._followed_to <= end:
+            self._is_interrupted = True
+            return []
+        new = list(islice(log.events, (self._followed_to or first) - first, None))
+        self._followed_to = end
+        return new
 
     def _result(self) -> dict[str, Any]:
         here = {"ready": 0, "unacked": 0, "delayed": 0}
@@ -81,6 +97,7 @@ class HistoryCheck:
             **{name: self.counts[name] for name in COUNTS},
             **here,
             "skipped": self._log.skipped,
+            "is_interrupted": self._is_interrupted,
             "breaches": list(self.breaches),
             "breach_count": self.breach_count,
         }
@@ -115,15 +132,24 @@ class HistoryCheck:
             self.counts["requeued"] += 1
         if kind in _COUNTED:
             self.counts[_COUNTED[kind]] += 1
+        place = None if queue is None else self._stays.get((number, queue))
+        was_ready = 0 if place is None else place.ready
         follow(self._stays, event)
+        if (
+            kind in _LEAVING
+            and place is not None
+            and place.ready < was_ready
+            and (number, str(queue)) in self._arrivals
+        ):
+            del self._arrivals[number, str(queue)][:1]
         for name in event.queues:
             self._arrival_count += 1
             self._arrivals.setdefault((number, name), []).append(self._arrival_count)
-        if queue is not None and (stay := self._stays.get((number, queue))) is not None:
-            self._check_stay(stay, number, queue)
+        if queue is not None and place is not None:
+            self._check_stay(place, number, queue)
 
     def _publish(self, event: Event, number: int) -> None:
-        is_discarded = bool(event.more.get("kept_from"))
+        is_discarded = "discarded_by" in event.more
         self.counts["published"] += 1
         self.counts["discarded"] += is_discarded
         self.counts["unroutable"] += not (is_discarded or event.queues or event.more.get("delayed_in"))
@@ -154,16 +180,10 @@ class HistoryCheck:
             self._breach(f"message {number} was delivered from '{queue}' again, without the mark of a redelivery")
             return
         arrival = arrivals.pop(0)
-        if arrival < self._delivered.get(queue, 0) and self._has_order(queue):
+        is_ordered = event.is_in_order and queue not in self._unordered
+        if arrival < self._delivered.get(queue, 0) and is_ordered:
             self._breach(f"message {number} was delivered from '{queue}' after a message that came later")
         self._delivered[queue] = max(arrival, self._delivered.get(queue, 0))
-
-    def _has_order(self, name: str) -> bool:
-        """Return whether a queue delivers in the order of arrival. Quorum queues have priorities in RabbitMQ 4."""
-        queue = self._log.vhost.queues.get(name)
-        if queue is None or name in self._unordered:
-            return False
-        return queue.type == "classic" and "x-max-priority" not in queue.arguments
 
     def _check_stay(self, stay: Stay, number: int, queue: str) -> None:
         for state in ("ready", "unacked", "delayed"):
@@ -235,6 +255,8 @@ def history_lines(history: Mapping[str, Any]) -> list[str]:
     ]
     if one("skipped"):
         lines.append(f"The log has dropped {one('skipped')} events: messages that it had first are left out.")
+    if one("is_interrupted"):
+        lines.append("The log has dropped events faster than they were followed: the queues were not compared.")
     if one("uncompared_queues"):
         lines.append(f"{one('uncompared_queues')} queues are too long to be compared.")
     if not one("breach_count"):

@@ -17,6 +17,7 @@ from amqp_broker.amqp.errors import InvalidParameter
 from amqp_broker.amqp.message import PROPERTIES, Message
 from amqp_broker.broker.admin import globs, patterns
 from amqp_broker.broker.observe.closest_keys import hint
+from amqp_broker.broker.observe.message_fate import kept_from_by_fault
 
 if TYPE_CHECKING:
     from amqp_broker.broker.observe.event_log import Event, EventLog
@@ -224,8 +225,8 @@ def described(event: Event, vhost: VHost) -> str:
 
 
 def _no_queue(event: Event, vhost: VHost) -> str:
-    if event.more.get("kept_from"):
-        return f"no queue; fault {event.more['discarded_by']} kept it from {', '.join(event.more['kept_from'])}"
+    if kept_from := kept_from_by_fault(event.more):
+        return f"no queue; fault {event.more['discarded_by']} kept it from {kept_from}"
     # Present bindings say nothing about those of the publish.
     is_as_then = event.topology_version == vhost.topology_version
     found = is_as_then and hint(vhost, event.exchange, event.routing_keys[0] if event.routing_keys else "")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from amqp_broker.broker.queues import leaving_reasons as why
 from amqp_broker.broker.queues.dead_letter_reasons import DELIVERY_LIMIT, MAXLEN
@@ -48,8 +48,8 @@ FAULTS: Final = {
     "confirm_delay": "The fault confirm_delay sent its confirm {delay_ms} ms late.",
     "block": "The fault block blocked its connection.",
     "duplicate": "The fault duplicate delivered it twice.",
-    "delay_delivery": "The fault delay_delivery makes its delivery {delay_ms} ms late.",
-    "hold_delivery": "The fault hold_delivery holds its delivery until it is released.",
+    "delay_delivery": "The fault delay_delivery kept its delivery back, for up to {delay_ms} ms.",
+    "hold_delivery": "The fault hold_delivery kept its delivery back.",
     "drop_ack": "The fault drop_ack lost its ack: for the broker, it is still unacked.",
     "drop_dead_letter": "The fault drop_dead_letter lost its dead letter.",
 }
@@ -254,7 +254,7 @@ class _Visit:
         elif kind == "requeue" and reason == why.DUE:
             self.cause = "The delay of its next delivery has ended."
         elif kind == "requeue" and reason == why.CANCELLED:
-            self.cause = "The consumer of a delivery that a fault kept back was cancelled: the message stayed here."
+            self.cause = "The consumer of a delivery that a fault kept back has gone: the message stayed here."
         elif kind == "requeue":
             self.cause = f"It was delivered to {self._holder}, {RETURNS.get(reason, 'and came back')}."
 
@@ -348,9 +348,9 @@ def _ways(events: Sequence[Event]) -> tuple[list[str], bool]:
 
 def _led(publish: Event) -> str:
     """Return where the routing key of a publish led, and the fault that kept the message from there."""
-    if not publish.more.get("kept_from"):
-        return f"which led to {named(publish.queues)}"
-    return f"and the fault {publish.more['discarded_by']} kept it from {named(publish.more['kept_from'])}"
+    if kept_from := kept_from_by_fault(publish.more):
+        return f"and the fault {publish.more['discarded_by']} kept it from {kept_from}"
+    return f"which led to {named(publish.queues)}"
 
 
 def _bound(events: Sequence[Event], keys: list[str]) -> list[str]:
@@ -367,6 +367,13 @@ def _keys(event: Event) -> str:
 
 def _exchange(event: Event) -> str:
     return f"the exchange '{event.exchange}'" if event.exchange else "the default exchange"
+
+
+def kept_from_by_fault(facts: Mapping[str, Any]) -> str:
+    """Return the places that a fault kept a publish from, in words; "" for none."""
+    if delay := facts.get("kept_from_delay"):
+        return f"a delay in '{delay}'"
+    return named(facts["kept_from"]) if facts.get("kept_from") else ""
 
 
 def named(names: Sequence[str], none: str = "no queue") -> str:

@@ -8,7 +8,8 @@ those of the firehose. All have `message_number` and `time_us` (since the epoch)
 `deliver` has `no_ack` and `consumer_tag` ("" for basic.get). With `is_stream` the message stays in its queue, whatever
 the consumer does. `delayed_in` names the delayed exchanges that keep a message, if there are any. `routed_queues` of a
 publish are the queues that receive it; the firehose does not know these of the default exchange. A publish that a fault
-kept from all queues has the action as `discarded_by`, and these queues as `kept_from`. The others have no body:
+kept from all queues has the action as `discarded_by`, these queues as `kept_from`, and the exchange that would have
+delayed it as `kept_from_delay`. The others have no body:
 
     tx_publish     a message was published in a transaction; its publish follows at the commit
     rollback       a message of a transaction goes nowhere; `reason` is rollback, commit_failed, channel_closed or
@@ -66,7 +67,14 @@ SHORTSTR_BYTES_MAX: Final = 255
 # The events of RabbitMQ's firehose.
 FIREHOSE_EVENTS: Final = frozenset({"publish", "deliver"})
 # Headers that only observers get.
-OBSERVED: Final = ("no_ack", "consumer_tag", "is_stream", "mandatory", "delayed_in", "discarded_by", "kept_from")
+OBSERVED: Final = (
+    "no_ack",
+    "consumer_tag",
+    "is_stream",
+    "mandatory",
+    "delayed_in",
+    *("discarded_by", "kept_from", "kept_from_delay"),
+)
 
 # Called with the event ("ack"), the name of its queue or exchange, its headers, the message (None for a fault of a
 # connection), and the body if the event has one. An observer must not change the broker.
@@ -175,6 +183,8 @@ class Trace(MessageTrace):
             if discard is not None:
                 headers["discarded_by"] = discard.action
                 headers["kept_from"] = sorted(queue.name for queue in discard.queues)
+                if discard.delayed_in:
+                    headers["kept_from_delay"] = discard.delayed_in
             self._add_delays(headers, message)
         return headers
 

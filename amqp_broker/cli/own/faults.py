@@ -18,6 +18,7 @@ from amqp_broker.broker.lab.nemesis import CHOICES, stroke_line
 from amqp_broker.broker.observe.history_check import history_lines
 from amqp_broker.cli.own.advice import printable
 from amqp_broker.cli.own.broker_client import ask, of_a_running_broker
+from amqp_broker.cli.own.command_error import CommandError
 
 # Time between two looks at a nemesis.
 POLL_S: Final = 0.25
@@ -205,7 +206,7 @@ def nemesis_(
     body: dict[str, Any] = {"duration_ms": _ms(duration), "pace_ms": _ms(pace), "actions": list(actions)}
     begun = ask(node, url, "POST", path, body=body if seed is None else {**body, "seed": seed})
     click.echo(f"Nemesis of vhost '{printable(vhost)}' with seed {begun['seed']}:")
-    _follow(node, url, path)
+    _follow(node, url, path, begun["seed"])
     history = ask(node, url, "GET", f"/_broker/history/{quote(vhost, safe='')}")
     for line in history_lines(history):
         click.echo(printable(line))
@@ -220,8 +221,8 @@ def _ms(text: str) -> int:
         raise click.UsageError(str(error)) from None
 
 
-def _follow(node: str, url: str, path: str) -> None:
-    """Print the strokes of a nemesis as they end, until it is over."""
+def _follow(node: str, url: str, path: str, seed: int) -> None:
+    """Print the strokes of a nemesis as they end, until it is over, or another client removes it."""
     shown_count = 0
     is_over = False
     while not is_over:
@@ -229,7 +230,13 @@ def _follow(node: str, url: str, path: str) -> None:
             time.sleep(POLL_S)
         except KeyboardInterrupt:
             ask(node, url, "DELETE", path)
-        state = ask(node, url, "GET", path)
+        try:
+            state = ask(node, url, "GET", path)
+        except CommandError as error:
+            state = {"seed": str(error)}
+        if state["seed"] != seed:
+            click.echo("The nemesis was removed by another client.")
+            return
         is_over = state["is_over"]
         first = state["stroke_count"] - len(state["strokes"])
         for number, stroke in enumerate(state["strokes"], first):

@@ -11,7 +11,7 @@ from amqp_broker.amqp.errors import InvalidParameter
 from amqp_broker.amqp.message import SpecialMessage
 from amqp_broker.broker.lab.fault_rules import REPLIES
 from amqp_broker.broker.observe.event_log import Event
-from amqp_broker.broker.observe.message_fate import READY, fate
+from amqp_broker.broker.observe.message_fate import READY, Stay, fate, follow
 from amqp_broker.broker.vhost import VHost
 from amqp_broker.management.documents.pytest_topology import declared_name, topology
 from amqp_broker.management.documents.python_source import IMPORTS, source, with_arguments
@@ -76,10 +76,14 @@ def _require_repeatable(life: Sequence[Event]) -> None:
     actions = {event.more["action"] for event in life if event.kind == "fault" and event.number == number}
     if "confirm_delay" in actions and not any(one.kind == "confirm" and one.number == number for one in life):
         raise InvalidParameter(f"the delayed confirm of message {number} has not been sent")
+    stays: dict[tuple[int, str], Stay] = {}
     for event in life:
+        follow(stays, event)
         what = NOT_REPEATED.get(event.kind) or NOT_REPEATED.get(f"{event.kind} {event.more.get('reason')}")
         if what is not None:
             raise InvalidParameter(f"a test cannot repeat that {what}, here message {int(event.number)}")
+    if any(stay.kept for stay in stays.values()):
+        raise InvalidParameter(f"a fault keeps back a delivery of message {number}")
 
 
 class _Test:

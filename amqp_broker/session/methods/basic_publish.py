@@ -144,7 +144,9 @@ def _push_checked(
         rules = publish_faults.before_publish(channel, route, keys, headers, message)
     discard: Discard | None = None
     if rules:
-        discard = publish_faults.discard(rules, lambda: channel.vhost.route(route.exchange, keys, headers, None)[0])
+        discard = publish_faults.discard(
+            rules, lambda: channel.vhost.route(route.exchange, keys, headers, None)[0], route.exchange, headers
+        )
     if discard is not None or not is_to_route:
         queues = () if discard is not None else route.queues
     elif len(keys) > KEYS_AT_ONCE:

@@ -191,7 +191,7 @@ def _publishing(channel: Channel, transaction: Transaction) -> Steps[bool]:
         rules = (
             publish_faults.before_commit(channel, message, targets) if mandatory and broker.faults.on_publish else []
         )
-        discard = _discarded(rules, targets) if rules else None
+        discard = _discarded(rules, targets, exchange, message) if rules else None
         if discard is not None:
             targets, is_returned = (), False
         # The exchange may have been declared anew; RabbitMQ counts by name.
@@ -216,8 +216,8 @@ def _publishing(channel: Channel, transaction: Transaction) -> Steps[bool]:
     return is_complete
 
 
-def _discarded(rules: list[Rule], targets: tuple[Queue, ...]) -> Discard | None:
-    return publish_faults.discard(rules, lambda: targets)
+def _discarded(rules: list[Rule], targets: tuple[Queue, ...], exchange: Exchange, message: Message) -> Discard | None:
+    return publish_faults.discard(rules, lambda: targets, exchange, message.properties().headers or {})
 
 
 def _found(channel: Channel, message: Message, queues: tuple[Queue, ...]) -> tuple[Queue, ...]:

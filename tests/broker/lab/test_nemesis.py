@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from itertools import pairwise
 from typing import Any
 
@@ -7,7 +8,7 @@ import pytest
 from pamqp import commands
 
 from amqp_broker.amqp.errors import InvalidParameter
-from amqp_broker.broker.lab.fault_rules import ACTIONS, Rule
+from amqp_broker.broker.lab.fault_rules import ACTIONS, RULES_MAX, Rule
 from amqp_broker.broker.lab.nemesis import CHOICES, STROKES_MAX, Nemesis, stroke_line
 from tests.peer import Lab
 
@@ -120,14 +121,41 @@ def test_a_vhost_has_one_nemesis_at_work() -> None:
         ({"duration_ms": 0}, "duration_ms must be a whole number from 1 to"),
         ({"pace_ms": 9}, "pace_ms must be a whole number from 10 to"),
         ({"pace_ms": 1.5}, "pace_ms must be a whole number"),
+        ({"actions": "cut"}, "actions must be a list, not 'cut'"),
+        ({"actions": None}, "actions must be a list, not None"),
+        ({"actions": [[]]}, "a nemesis has no action []"),
         ({"actions": ["refuse"]}, "a nemesis has no action 'refuse', but confirm_nack, confirm_drop"),
     ],
     ids=str,
 )
 def test_impossible_values_are_refused(given: dict[str, Any], reason: str) -> None:
     lab = new_lab()
-    with pytest.raises(InvalidParameter, match=reason):
+    with pytest.raises(InvalidParameter, match=re.escape(reason)):
         Nemesis(lab.broker, lab.vhost, **given)
+
+
+def test_a_full_table_of_rules_makes_a_stroke_wait_for_room() -> None:
+    lab = new_lab()
+    nemesis = lab.broker.faults.begin_nemesis(lab.vhost, seed=1, pace_ms=100)
+    for number in range(RULES_MAX):
+        lab.broker.faults.add(Rule("drop_ack", queue=f"none{number}"))
+    lab.advance(1000)
+    assert (nemesis.stroke_count, nemesis.is_over) == (0, False)
+    for rule in list(lab.broker.faults):
+        lab.broker.faults.remove(rule.id)
+    lab.advance(1000)
+    assert nemesis.stroke_count > 0
+
+
+def test_the_time_of_a_nemesis_ends_with_it() -> None:
+    lab = new_lab()
+    nemesis = lab.broker.faults.begin_nemesis(lab.vhost, seed=1, pace_ms=1000)
+    lab.advance(3000)
+    nemesis.end()
+    elapsed_ms = nemesis.elapsed_ms
+    lab.advance(50_000)
+    nemesis.end()
+    assert nemesis.elapsed_ms == elapsed_ms <= 3000
 
 
 def test_the_last_strokes_are_kept() -> None:

@@ -11,6 +11,8 @@ from amqp_broker.broker.lab.fault_rules import Rule
 from amqp_broker.broker.observe import history_check
 from amqp_broker.broker.observe.event_log import Event, EventLog
 from amqp_broker.broker.observe.history_check import BREACHES_MAX, STEP, HistoryCheck, history_lines
+from amqp_broker.broker.observe.message_fate import fate
+from amqp_broker.broker.operations.moving import move_to_queue
 from amqp_broker.broker.scheduling.portions import finished
 from tests.peer import Lab, Peer
 
@@ -282,3 +284,93 @@ def test_events_that_come_during_the_check_are_followed(peer: Peer, log: EventLo
     peer.get("q")
     result = finished(steps)
     assert (result["ready"], result["taken"], result["breaches"]) == (2 * STEP - 1, 1, [])
+
+
+def test_a_queue_that_is_deleted_in_portions_delivers_nothing_that_was_kept_back(
+    lab: Lab, peer: Peer, log: EventLog
+) -> None:
+    lab.broker.faults.add(Rule("delay_delivery", delay_ms=50))
+    peer.consume("q", no_ack=False)
+    for _ in range(600):
+        peer.publish("q", b"x")
+    lab.drain()
+    peer.send(commands.Queue.Delete(queue="q"))
+    lab.advance(60)
+    lab.drain()
+    result = checked(log)
+    assert (result["delivered"], result["dropped"], result["breaches"]) == (0, 600, [])
+
+
+def test_a_message_that_comes_back_by_a_move_arrives_anew(lab: Lab, peer: Peer, log: EventLog) -> None:
+    peer.declare("r")
+    q, r = lab.vhost.queues["q"], lab.vhost.queues["r"]
+    peer.publish("q", b"1")
+    peer.publish("q", b"2")
+    finished(move_to_queue(q, 1, r))
+    peer.get("q")
+    finished(move_to_queue(r, 1, q))
+    peer.get("q")
+    assert breaches(log) == []
+
+
+def test_the_order_is_that_of_the_queue_at_the_delivery(lab: Lab, peer: Peer, log: EventLog) -> None:
+    peer.call(commands.Queue.Declare(queue="p", arguments={"x-max-priority": 5}))
+    peer.publish("p", b"1", priority=1)
+    peer.publish("p", b"2", priority=5)
+    peer.get("p")
+    peer.get("p")
+    peer.call(commands.Queue.Delete(queue="p"))
+    peer.declare("p")
+    assert breaches(log) == []
+
+
+def test_a_check_ends_although_as_much_happens_as_it_follows(peer: Peer, log: EventLog) -> None:
+    for _ in range(2 * STEP):
+        peer.publish("q", b"x")
+    steps = HistoryCheck(log).run()
+    result = None
+    for _ in range(20):
+        try:
+            next(steps)
+        except StopIteration as end:
+            result = end.value
+            break
+        for _ in range(2 * STEP):
+            peer.publish("q", b"x")
+    assert result is not None
+    assert (result["ready"] > 2 * STEP, result["breaches"]) == (True, [])
+
+
+@pytest.mark.parametrize("is_cleared", [False, True])
+def test_a_log_that_drops_events_during_the_check_is_not_compared(lab: Lab, peer: Peer, *, is_cleared: bool) -> None:
+    log = lab.broker.event_logs.start(lab.vhost, events_max=3 * STEP)
+    for _ in range(2 * STEP):
+        peer.publish("q", b"x")
+    steps = HistoryCheck(log).run()
+    next(steps)
+    if is_cleared:
+        log.clear()
+    else:
+        for _ in range(6 * STEP):
+            peer.get("q", no_ack=True) if lab.vhost.queues["q"].ready_count else peer.publish("q", b"y")
+    result = finished(steps)
+    assert (result["is_interrupted"], result["breaches"]) == (True, [])
+    assert "The log has dropped events faster than they were followed: the queues were not compared." in history_lines(
+        result
+    )
+
+
+def test_a_message_that_a_fault_keeps_from_a_delay_is_not_unroutable(lab: Lab, peer: Peer, log: EventLog) -> None:
+    arguments: FieldTable = {"x-delayed-type": "fanout"}
+    peer.call(commands.Exchange.Declare(exchange="d", exchange_type="x-delayed-message", arguments=arguments))
+    peer.call(commands.Queue.Bind(queue="q", exchange="d"))
+    peer.call(commands.Confirm.Select())
+    lab.broker.faults.add(Rule("confirm_nack"))
+    peer.publish("", b"x", exchange="d", headers={"x-delay": 500})
+    peer.publish("nowhere", b"x")
+    result = checked(log)
+    assert (result["discarded"], result["unroutable"], result["nacked"]) == (2, 0, 2)
+    assert fate(log.timeline(1), "q").sentences[1] == (
+        "It was published to the exchange 'd' with routing key '', and the fault confirm_nack kept it from a delay in "
+        "'d'."
+    )

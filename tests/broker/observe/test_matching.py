@@ -253,7 +253,7 @@ def test_a_message_that_a_fault_kept_from_its_queues_is_described_with_them(
     lab.broker.faults.add(Rule("return", times=1))
     peer.publish("orders", b"x", mandatory=True)
     [event] = [event for event in log.events if event.more.get("kept_from")]
-    assert described(event, lab.vhost).endswith("routed to no queue; fault return kept it from orders)")
+    assert described(event, lab.vhost).endswith("routed to no queue; fault return kept it from 'orders')")
 
 
 def test_a_delayed_message_is_described_by_its_exchange(lab: Lab, peer: Peer) -> None:

@@ -310,8 +310,8 @@ def test_a_fault_of_the_confirm_is_said(lab: Lab, log: EventLog, peer: Peer, rul
     ("rule", "sentence"),
     [
         (Rule("duplicate", times=1), "The fault duplicate delivered it twice."),
-        (Rule("delay_delivery", delay_ms=70), "The fault delay_delivery makes its delivery 70 ms late."),
-        (Rule("hold_delivery"), "The fault hold_delivery holds its delivery until it is released."),
+        (Rule("delay_delivery", delay_ms=70), "The fault delay_delivery kept its delivery back, for up to 70 ms."),
+        (Rule("hold_delivery"), "The fault hold_delivery kept its delivery back."),
         (Rule("cancel_consumer", on="deliver", times=1), "The fault cancel_consumer came with its delivery."),
     ],
     ids=lambda value: value.action if isinstance(value, Rule) else "",

@@ -185,3 +185,16 @@ def test_an_impossible_nemesis_is_a_usage_error(arguments: list[str], reason: st
 def test_a_nemesis_of_a_missing_vhost_is_refused(broker: RunningServer) -> None:
     error = call("nemesis", "--vhost", "none").exception
     assert (str(error), type(error)) == ("there is no such vhost", CommandError)
+
+
+def test_a_nemesis_that_another_client_removes_ends_with_the_history(
+    broker: RunningServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def clear(duration_s: float) -> None:
+        broker.ask(lambda server: server.broker.faults.clear())
+
+    monkeypatch.setattr(time, "sleep", clear)
+    told = call("nemesis", "--for", "1h")
+    assert told.exit_code == 0
+    assert told.output.splitlines()[1] == "The nemesis was removed by another client."
+    assert told.output.splitlines()[-1].startswith("Each message is where its history says")

@@ -220,6 +220,20 @@ def test_a_message_that_a_fault_struck_has_a_test_of_its_own(
     run(pytester, text).assert_outcomes(passed=1)
 
 
+def test_a_delivery_that_a_fault_keeps_back_has_no_test_until_it_is_made(
+    vhost: EmbeddedVHost, channel: BlockingChannel, pytester: pytest.Pytester
+) -> None:
+    declare_work(channel)
+    held = vhost.faults.add("hold_delivery", queue="work")
+    channel.basic_consume("work", lambda *_: None)
+    channel.basic_publish("", "work", b"x")
+    channel.connection.process_data_events(0)
+    with pytest.raises(InvalidParameter, match="a fault keeps back a delivery of message"):
+        text_of(vhost, channel)
+    vhost.faults.remove(held)
+    run(pytester, text_of(vhost, channel)).assert_outcomes(passed=1)
+
+
 @pytest.mark.parametrize("action", ["cut", "close_channel"])
 def test_a_publish_that_the_broker_never_took_has_no_test(
     vhost: EmbeddedVHost, channel: BlockingChannel, action: str

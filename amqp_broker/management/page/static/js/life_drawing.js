@@ -112,6 +112,7 @@ function said(event) {
 function detail(event) {
   const queues = () => event.routed_queues.join(", ") || "no queue";
   if (event.event === "publish" || event.event === "route") {
+    if (event.kept_from_delay) return `${exchangeName(event.exchange)}: fault ${event.discarded_by} kept it from a delay in ${event.kept_from_delay}`;
     if (event.kept_from?.length) return `${exchangeName(event.exchange)}: fault ${event.discarded_by} kept it from ${event.kept_from.join(", ")}`;
     const waits = event.delayed_in && !event.routed_queues.length;
     return `${exchangeName(event.exchange)} → ${waits ? `delayed in ${event.delayed_in.join(", ")}` : queues()}`;
