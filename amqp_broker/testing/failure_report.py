@@ -85,7 +85,7 @@ class FailureReport:
         """Add an event (an `Observer`)."""
         number = int(headers["message_number"])
         if kind == "fault":
-            self._add_fault(number, headers)
+            self._add_fault(number, headers, message)
             return
         faults = self._hits.get((number, "publish"), []) if kind == "confirm" else self._hits.pop((number, kind), [])
         remark = _remark(faults)
@@ -93,11 +93,14 @@ class FailureReport:
             remark = self._hint(headers["exchange_name"], headers["routing_keys"])
         self._append(ReportedEvent(kind, name, number, headers, body[:BODY_BYTES_MAX], len(body), remark))
 
-    def _add_fault(self, number: int, facts: dict[str, Any]) -> None:
+    def _add_fault(self, number: int, facts: dict[str, Any], message: Message | None) -> None:
         """Add a fault. It follows the publish that it has hit, and is before a delivery or a dead letter."""
         action = facts["action"]
         if action not in MARKING:
-            self._append(ReportedEvent("fault", facts["connection"], number, facts, b"", 0, action))
+            # A publish that was cut off has no other line.
+            body = b"" if message is None or facts.get("is_taken", True) else message.body
+            fault = ReportedEvent("fault", facts["connection"], number, facts, body[:BODY_BYTES_MAX], len(body), action)
+            self._append(fault)
             return
         if action in KEEPING_BACK:
             # The delivery may never come.
@@ -223,7 +226,8 @@ def _details(event: ReportedEvent, outcome: str) -> str:
         keys = headers["routing_keys"]
         key = f", exchange '{headers['exchange_name']}', routing key {keys[0]!r}" if keys else ""
         kept = f": a delivery from '{headers['queue']}' is kept back" if event.remark in KEEPING_BACK else ""
-        return f"{key} (fault {event.remark}){kept}"
+        cut_off = "" if headers.get("is_taken", True) else f", before the broker took it: {_octets(event)}"
+        return f"{key} (fault {event.remark}){kept}{cut_off}"
     return ""
 
 
@@ -245,7 +249,9 @@ def _former(event: ReportedEvent) -> str:
 
 
 def _body(event: ReportedEvent) -> str:
-    return _task(event.headers["properties"].get("headers", {})) or _octets(event)
+    properties = event.headers["properties"]
+    shown, message_id = _task(properties.get("headers", {})) or _octets(event), properties.get("message_id")
+    return f"{shown}, id {message_id!r}" if message_id else shown
 
 
 def _task(headers: dict[str, Any]) -> str:

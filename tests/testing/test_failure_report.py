@@ -134,7 +134,8 @@ def test_an_ack_joins_the_line_of_its_delivery() -> None:
         ),
         (
             Rule("close_channel", on="publish"),
-            "#1 fault connection {name}, exchange '', routing key 'q' (fault close_channel)",
+            "#1 fault connection {name}, exchange '', routing key 'q' (fault close_channel), "
+            "before the broker took it: b'm'",
         ),
     ],
     ids=lambda value: value.action if isinstance(value, Rule) else "",
@@ -312,3 +313,23 @@ def test_a_delivery_that_a_fault_keeps_back_has_a_line(rule: Rule) -> None:
     lab.broker.faults.clear()
     lab.advance(60)
     assert words(report.text())[2].endswith(f"(fault {rule.action}): b'x'")
+
+
+def test_a_publish_that_a_fault_cuts_off_has_a_line_with_its_body() -> None:
+    lab, report = Lab(), FailureReport()
+    peer = lab.connect()
+    report.begin(lab.vhost)
+    lab.broker.faults.add(Rule("cut", on="publish"))
+    peer.publish("q", b"order 7")
+    line = f"#1 fault connection {peer.session.name}, exchange '', routing key 'q' (fault cut)"
+    assert words(report.text()) == [f"{line}, before the broker took it: b'order 7'"]
+
+
+def test_a_message_has_its_id_in_its_lines() -> None:
+    lab, report = Lab(), FailureReport()
+    peer = lab.connect()
+    peer.declare("q")
+    report.begin(lab.vhost)
+    peer.consume("q")
+    peer.publish("q", b"x", message_id="order-7")
+    assert [line.endswith(": b'x', id 'order-7'") for line in words(report.text())] == [True, True]
