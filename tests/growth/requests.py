@@ -43,6 +43,7 @@ NAMES: Final = {
 # Names of other objects than queues.
 OTHERS: Final = {
     "/api/exchanges/": "topic",
+    "/_broker/unroutable/": "topic",
     "/api/connections/": "127.0.0.1:40000%20-%3E%20127.0.0.1:5672",
     "/api/channels/": "127.0.0.1:40000%20-%3E%20127.0.0.1:5672%20(1)",
     "/api/policies/": "p1",

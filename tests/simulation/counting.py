@@ -66,7 +66,11 @@ def check_counts(sim: Simulation) -> None:
     for name, queue in sim.lab.vhost.queues.items():
         check_queue(queue, sim.topology.queues[name])
     for name, exchange in sim.lab.vhost.exchanges.items():
-        counted, expected = exchange.publishes.exchange_stats(), sim.topology.published.get(name, Counter[str]())
+        publishes = exchange.publishes
+        counted, expected = (
+            publishes.exchange_stats() | publishes.unroutable_stats(),
+            sim.topology.published.get(name, Counter[str]()),
+        )
         demand(counted == +expected, f"exchange '{name}' has counted {counted}, not {expected}")
     check_samples(broker)
     for client in sim.clients:

@@ -74,13 +74,13 @@ class PublishCounts:
         return {name: getattr(self, name) for name in names} if self.publish else {}
 
     def exchange_stats(self) -> dict[str, int]:
-        """Return the `message_stats` of an exchange: messages in, copies out to queues, and those without a queue."""
-        counts = {
-            "publish_in": self.publish,
-            "publish_out": self.routed,
-            "return_unroutable": self.return_unroutable,
-            "drop_unroutable": self.drop_unroutable,
-        }
+        """Return the `message_stats` of an exchange: messages in, and copies out to queues."""
+        counts = {"publish_in": self.publish, "publish_out": self.routed}
+        return {name: count for name, count in counts.items() if count}
+
+    def unroutable_stats(self) -> dict[str, int]:
+        """Return how many messages of an exchange had no queue, which RabbitMQ shows of channels alone."""
+        counts = {"return_unroutable": self.return_unroutable, "drop_unroutable": self.drop_unroutable}
         return {name: count for name, count in counts.items() if count}
 
 

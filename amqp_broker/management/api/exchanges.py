@@ -125,6 +125,13 @@ def one(request: Request) -> Steps[dict[str, Any]]:
     }
 
 
+@endpoints.on("GET /_broker/unroutable/{vhost}/{name}", tag=MANAGEMENT)
+def unroutable(request: Request) -> dict[str, Any]:
+    """Return how many messages of an exchange had no queue, returned and dropped ones."""
+    exchange = _exchange(request)
+    return {"message_stats": Statistics(request).of(exchange, "message_stats", exchange.publishes.unroutable_stats())}
+
+
 @endpoints.on("PUT /api/exchanges/{vhost}/{name}", tag=MANAGEMENT, body=NewExchange)
 def declare(request: Request) -> Any:
     """Declare an exchange."""

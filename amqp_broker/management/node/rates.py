@@ -169,7 +169,8 @@ class Rates:
                 for exchange in list(vhost.exchanges.values()):
                     history, published = exchange.history, exchange.publishes.publish
                     if published and (history is None or published != history.last("publish_in")):
-                        yield from self._keeping(exchange, exchange.publishes.exchange_stats())
+                        publishes = exchange.publishes
+                        yield from self._keeping(exchange, publishes.exchange_stats() | publishes.unroutable_stats())
                     yield
                 yield from self._keeping(vhost.counts, {**sampled([vhost]), **vhost.counts.message_stats()}, GLOBAL)
             for connection in list(broker.connections):

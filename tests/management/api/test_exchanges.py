@@ -98,3 +98,19 @@ def test_an_exchange_lists_its_policy() -> None:
     desk.lab.vhost.policies.set(Policy("p", "^amq.topic$", {"alternate-exchange": "amq.fanout"}))
     assert desk.get(X + "amq.topic")[1]["policy"] == "p"
     assert "policy" not in desk.get(X + "amq.direct")[1]
+
+
+def test_the_messages_that_led_to_no_queue_are_counted_beside_rabbitmqs_counts() -> None:
+    desk = Desk()
+    peer = desk.lab.connect()
+    peer.publish("nowhere", b"dropped", exchange="amq.topic")
+    peer.publish("nowhere", b"returned", exchange="amq.topic", mandatory=True)
+    assert set(desk.get(X + "amq.topic")[1]["message_stats"]) == {"publish_in", "publish_in_details"}
+    status, answer = desk.get("/_broker/unroutable/%2F/amq.topic")
+    assert (status, answer["message_stats"]["drop_unroutable"], answer["message_stats"]["return_unroutable"]) == (
+        200,
+        1,
+        1,
+    )
+    assert desk.get("/_broker/unroutable/%2F/amq.direct") == (200, {"message_stats": {}})
+    assert desk.get("/_broker/unroutable/%2F/missing")[0] == 404

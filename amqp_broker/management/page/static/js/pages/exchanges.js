@@ -117,18 +117,20 @@ export function one(vhost, given) {
         ),
     ],
     load: async () => {
-      const one = await get(charts.withSamples(address));
-      charts.draw(one);
+      const lost = `/_broker/unroutable/${path(vhost, exchangePart(name))}`;
+      const [one, { message_stats: unroutable }] = await Promise.all([get(charts.withSamples(address)), get(charts.withSamples(lost))]);
+      const stats = { ...one.message_stats, ...unroutable };
+      charts.draw({ ...one, message_stats: stats });
       facts.update([
         ["Virtual host", vhost],
         ["Type", one.type],
         ["Features", features(one)],
         ["Policy", one.policy],
         ["Arguments", cell(one.arguments ?? {}, () => h("code", null, plain(one.arguments ?? {})))],
-        ["Published in", number(one.message_stats?.publish_in ?? 0)],
-        ["Published out", number(one.message_stats?.publish_out ?? 0)],
-        ["Unroutable, returned", number(one.message_stats?.return_unroutable ?? 0)],
-        ["Unroutable, dropped", number(one.message_stats?.drop_unroutable ?? 0)],
+        ["Published in", number(stats.publish_in ?? 0)],
+        ["Published out", number(stats.publish_out ?? 0)],
+        ["Unroutable, returned", number(stats.return_unroutable ?? 0)],
+        ["Unroutable, dropped", number(stats.drop_unroutable ?? 0)],
       ]);
       incoming.update(one.incoming);
       outgoing.update(one.outgoing);
