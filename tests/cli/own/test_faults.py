@@ -141,7 +141,7 @@ def test_exactly_one_action_is_required(words: list[str]) -> None:
 
 
 def test_a_nemesis_prints_its_strokes_and_the_history(broker: RunningServer) -> None:
-    told = call("nemesis", "--seed", "7", "--for", "700ms", "--pace", "100ms", "--action", "drop_ack")
+    told = call("nemesis", "--seed", "7", "--for", "1500ms", "--pace", "50ms", "--action", "drop_ack")
     assert told.exit_code == 0
     lines = told.output.splitlines()
     assert lines[0] == "Nemesis of vhost '/' with seed 7:"
