@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 _MASK: Final = 2**64 - 1
+# Octets of a seed that the broker chooses.
+SEED_BYTES: Final = 4
 
 
 class Dice:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from amqp_broker.amqp.errors import DoesNotExist, InvalidParameter
 from amqp_broker.broker.lab import delivery_faults
+from amqp_broker.broker.lab.dice import SEED_BYTES
 from amqp_broker.broker.lab.fault_rules import (
     ACK,
     CONFIRM,
@@ -45,7 +46,6 @@ if TYPE_CHECKING:
     from amqp_broker.broker.queues.queue import Queue
     from amqp_broker.broker.vhost import VHost
 
-SEED_BYTES: Final = 4
 METHODS_MAX: Final = 200
 EMPTY: Final[Mapping[str, Any]] = {}
 

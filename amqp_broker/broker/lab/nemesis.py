@@ -8,11 +8,11 @@ brings the next strokes. The name is that of Jepsen's processes that cause fault
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from amqp_broker.amqp.errors import InvalidParameter
-from amqp_broker.broker.lab.dice import Dice
+from amqp_broker.broker.lab.dice import SEED_BYTES, Dice
 from amqp_broker.broker.lab.fault_rules import (
     ACK,
     CONFIRM,
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 PACE_MS: Final = 2000
 PACE_MIN_MS: Final = 10
 DURATION_MS: Final = 60_000
-SEED_BYTES: Final = 4
 # The last strokes that are kept.
 STROKES_MAX: Final = 1000
 # One of three faults that can come in the middle of a frame does.
@@ -163,7 +162,7 @@ class Nemesis:
             self._ended_at_ms = self._broker.now
         self._end_stroke()
 
-    def _wait(self, then: Any) -> None:
+    def _wait(self, then: Callable[[int], None]) -> None:
         """Do the next thing after a time that is drawn, or end."""
         wait_ms = self._drawn(self.pace_ms // 2, self.pace_ms * 3 // 2)
         left_ms = self._begun_ms + self.duration_ms - self._broker.now

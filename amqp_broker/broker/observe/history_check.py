@@ -42,12 +42,12 @@ class HistoryCheck:
         self.counts: Counter[str] = Counter()
         self.breaches: list[str] = []
         self.breach_count = 0
-        # The number of the events so far that were followed, or dropped before; None at the beginning.
-        self._followed_to: int | None = None
+        # The last event that was followed, and the number of events up to it, dropped ones included.
+        self._last: Event | None = None
+        self._followed_to = log.skipped
         self._is_interrupted = False
         self._stays: dict[tuple[int, str], Stay] = {}
-        # The arrivals of a message at a queue, as numbers of all arrivals, and how many were delivered for the first
-        # time.
+        # The arrivals of a message at a queue that were not delivered yet, as numbers of all arrivals.
         self._arrivals: dict[tuple[int, str], list[int]] = {}
         self._arrival_count = 0
         # The last arrival of each queue that was delivered for the first time.
@@ -77,13 +77,14 @@ class HistoryCheck:
     def _new_events(self) -> list[Event]:
         """Return the events that have come since the last call."""
         log = self._log
-        first, end = log.skipped, log.skipped + len(log.events)
+        at = self._followed_to - log.skipped
         # The log has dropped some that were not followed, or was emptied.
-        if self._followed_to is not None and not first <= self._followed_to <= end:
+        if not 0 <= at <= len(log.events) or (at and log.events[at - 1] is not self._last):
             self._is_interrupted = True
             return []
-        new = list(islice(log.events, (self._followed_to or first) - first, None))
-        self._followed_to = end
+        new = list(islice(log.events, at, None))
+        if new:
+            self._last, self._followed_to = new[-1], log.skipped + len(log.events)
         return new
 
     def _result(self) -> dict[str, Any]:
@@ -259,6 +260,8 @@ def history_lines(history: Mapping[str, Any]) -> list[str]:
         lines.append("The log has dropped events faster than they were followed: the queues were not compared.")
     if one("uncompared_queues"):
         lines.append(f"{one('uncompared_queues')} queues are too long to be compared.")
+    if not one("breach_count") and (one("is_interrupted") or one("uncompared_queues")):
+        return [*lines, "Nothing wrong was found in the rest."]
     if not one("breach_count"):
         return [*lines, "Each message is where its history says, and was delivered and confirmed as it should be."]
     more = one("breach_count") - len(one("breaches"))

@@ -7,6 +7,7 @@ wait.end()                  # after success or timeout
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -49,7 +50,7 @@ class Busy(NamedTuple):
     unacked: int
 
 
-class QueueWait(Wait):
+class QueueWait(Wait, ABC):
     """A condition of the queues of a vhost, which the server checks after each change."""
 
     def __init__(self, vhost: VHost) -> None:
@@ -66,9 +67,9 @@ class QueueWait(Wait):
         if self in self.vhost.broker.queue_waits:
             self.vhost.broker.queue_waits.remove(self)
 
+    @abstractmethod
     def check(self) -> None:
         """Finish if the condition holds."""
-        raise NotImplementedError
 
 
 class DepthWait(QueueWait):
