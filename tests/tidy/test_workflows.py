@@ -137,3 +137,14 @@ def test_all_addresses_of_the_repository_agree() -> None:
     addresses = project()["urls"].values()
     base = project()["urls"]["Repository"]
     assert [address for address in addresses if not address.startswith(base)] == []
+
+
+def test_ci_installs_nothing_into_the_environment_while_tests_run() -> None:
+    steps = re.findall(r"^step (-j.*?)(?: DAY=.*)?$", (ROOT / ".ci/run").read_text("utf-8"), re.MULTILINE)
+    assert len(steps) == 3
+    for step in steps:
+        # As if nothing had been installed yet.
+        command = ["make", "--dry-run", "--what-if", "pyproject.toml", *step.split()]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, encoding="utf-8", timeout=60, check=True)
+        installs = [line for line in done.stdout.splitlines() if "pip install" in line and " -e " in line]
+        assert [line.rpartition(" ")[2] for line in installs] == ["'.[dev]'"], step
