@@ -7,7 +7,7 @@ import (
 	"reflect"
 	"time"
 
-	"github.com/streadway/amqp"
+	amqp "github.com/rabbitmq/amqp091-go"
 
 	. "amqp-broker.example/clients/harness"
 )
@@ -18,30 +18,18 @@ func confirms() error {
 		if err != nil {
 			return err
 		}
-		confirmations, err := confirming(ch, 100)
-		if err != nil {
-			return err
+		messages := make([]amqp.Publishing, 100)
+		for i := range messages {
+			messages[i] = amqp.Publishing{DeliveryMode: amqp.Persistent, Body: []byte("x")}
 		}
-		for i := 0; i < 100; i++ {
-			if err := publish(ch, "", q, amqp.Publishing{DeliveryMode: amqp.Persistent, Body: []byte("x")}); err != nil {
-				return err
-			}
-		}
-		return confirmed(confirmations, 100)
+		return publishConfirmed(ch, q, false, messages...)
 	})
 }
 
 func returns() error {
 	return with(func(_ *amqp.Connection, ch *amqp.Channel) error {
-		confirmations, err := confirming(ch, 1)
-		if err != nil {
-			return err
-		}
 		returned := ch.NotifyReturn(make(chan amqp.Return, 1))
-		if err := ch.Publish("", Name("nobody"), true, false, amqp.Publishing{Body: []byte("lost")}); err != nil {
-			return err
-		}
-		if err := confirmed(confirmations, 1); err != nil {
+		if err := publishConfirmed(ch, Name("nobody"), true, amqp.Publishing{Body: []byte("lost")}); err != nil {
 			return err
 		}
 		select {
@@ -276,16 +264,11 @@ func stream() error {
 			return err
 		}
 		defer ch.QueueDelete(q, false, false, false)
-		confirmations, err := confirming(ch, 10)
-		if err != nil {
-			return err
-		}
+		var messages []amqp.Publishing
 		for i := 0; i < 10; i++ {
-			if err := send(ch, q, fmt.Sprint(i)); err != nil {
-				return err
-			}
+			messages = append(messages, amqp.Publishing{Body: []byte(fmt.Sprint(i))})
 		}
-		if err := confirmed(confirmations, 10); err != nil {
+		if err := publishConfirmed(ch, q, false, messages...); err != nil {
 			return err
 		}
 		for offset, bodies := range map[any][]string{"first": {"0", "1", "2"}, int64(7): {"7", "8", "9"}} {

@@ -1,4 +1,5 @@
-// Command streadway plays the scenarios of compat/README.md with streadway/amqp, the library that amqp091-go came from.
+// Command amqp091 plays the scenarios of compat/README.md with amqp091-go, or with streadway/amqp, the library that it came
+// from: go_clients/streadway.mod puts that one in its place.
 package main
 
 import . "amqp-broker.example/clients/harness"

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
+
+	. "amqp-broker.example/clients/harness"
 )
 
 func connect() error {
@@ -43,7 +45,7 @@ func connect() error {
 
 func topology() error {
 	return with(func(connection *amqp.Connection, ch *amqp.Channel) error {
-		first, second, q := name("events"), name("archive"), name("topology")
+		first, second, q := Name("events"), Name("archive"), Name("topology")
 		if err := ch.ExchangeDeclare(first, "topic", true, false, false, false, nil); err != nil {
 			return err
 		}
@@ -75,7 +77,7 @@ func topology() error {
 			return fmt.Errorf("purged %d messages: %v", count, err)
 		}
 		if err := refused(connection, 404, func(ch *amqp.Channel) error {
-			_, err := ch.QueueDeclarePassive(name("missing"), false, false, false, false, nil)
+			_, err := ch.QueueDeclarePassive(Name("missing"), false, false, false, false, nil)
 			return err
 		}); err != nil {
 			return err
@@ -139,7 +141,7 @@ func overTLS() error {
 		connection.Close()
 	}
 	var unknown *tls.CertificateVerificationError
-	return check(errors.As(err, &unknown), "without the authority: %v", err)
+	return Check(errors.As(err, &unknown), "without the authority: %v", err)
 }
 
 func wrongPassword() error {
@@ -149,48 +151,42 @@ func wrongPassword() error {
 	}
 	uri.Password = "wrong"
 	_, err = amqp.Dial(uri.String())
-	return check(errors.Is(err, amqp.ErrCredentials), "got %v", err)
+	return Check(errors.Is(err, amqp.ErrCredentials), "got %v", err)
 }
 
 func forcedClose() error {
 	return with(func(connection *amqp.Connection, _ *amqp.Channel) error {
 		closed := connection.NotifyClose(make(chan *amqp.Error, 1))
-		if err := ask("CLOSE"); err != nil {
+		if err := Ask("CLOSE"); err != nil {
 			return err
 		}
 		select {
-		case told := <-closed:
-			return code(told, 320)
-		case <-time.After(patience):
+		case reason := <-closed:
+			return code(reason, 320)
+		case <-time.After(Patience):
 			return errors.New("the client reported nothing")
 		}
 	})
 }
 
 func reconnect() error {
-	q := name("reconnect")
+	q := Name("reconnect")
 	if err := with(func(connection *amqp.Connection, ch *amqp.Channel) error {
 		if _, err := ch.QueueDeclare(q, true, false, false, false, nil); err != nil {
 			return err
 		}
-		if err := ch.Confirm(false); err != nil {
+		kept := amqp.Publishing{DeliveryMode: amqp.Persistent, Body: []byte("kept")}
+		if err := publishConfirmed(ch, q, false, kept); err != nil {
 			return err
-		}
-		one, err := ch.PublishWithDeferredConfirm("", q, false, false, amqp.Publishing{DeliveryMode: amqp.Persistent, Body: []byte("kept")})
-		if err != nil {
-			return err
-		}
-		if !one.Wait() {
-			return errors.New("nacked")
 		}
 		closed := connection.NotifyClose(make(chan *amqp.Error, 1))
-		if err := ask("RESTART"); err != nil {
+		if err := Ask("RESTART"); err != nil {
 			return err
 		}
 		select {
 		case <-closed:
 			return nil
-		case <-time.After(patience):
+		case <-time.After(Patience):
 			return errors.New("the client did not report the lost connection")
 		}
 	}); err != nil {

@@ -1,13 +1,14 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
+
+	. "amqp-broker.example/clients/harness"
 )
 
 // with runs work on a channel of a new connection.
@@ -26,7 +27,7 @@ func with(work func(connection *amqp.Connection, ch *amqp.Channel) error) error 
 
 // queue declares an exclusive queue.
 func queue(ch *amqp.Channel, stem string, arguments amqp.Table) (string, error) {
-	q, err := ch.QueueDeclare(name(stem), false, false, true, false, arguments)
+	q, err := ch.QueueDeclare(Name(stem), false, false, true, false, arguments)
 	return q.Name, err
 }
 
@@ -34,15 +35,11 @@ func send(ch *amqp.Channel, key, body string) error {
 	return publish(ch, "", key, amqp.Publishing{Body: []byte(body)})
 }
 
-func publish(ch *amqp.Channel, exchange, key string, message amqp.Publishing) error {
-	return ch.PublishWithContext(context.Background(), exchange, key, false, false, message)
-}
-
 func next(deliveries <-chan amqp.Delivery) (amqp.Delivery, error) {
 	select {
 	case delivery, ok := <-deliveries:
-		return delivery, check(ok, "the consumer has ended")
-	case <-time.After(patience):
+		return delivery, Check(ok, "the consumer has ended")
+	case <-time.After(Patience):
 		return amqp.Delivery{}, errors.New("no message came")
 	}
 }
@@ -71,6 +68,6 @@ func expect(deliveries <-chan amqp.Delivery, bodies ...string) error {
 
 // code reports whether an error is the broker's with this reply code.
 func code(err error, code int) error {
-	var told *amqp.Error
-	return check(errors.As(err, &told) && told.Code == code, "got %v instead of %d", err, code)
+	var closed *amqp.Error
+	return Check(errors.As(err, &closed) && closed.Code == code, "got %v instead of %d", err, code)
 }
