@@ -8,13 +8,13 @@ import pytest
 from pyspark.sql.streaming.datasource import ReadMaxRows
 
 from amqp_broker.testing import EmbeddedBroker
-from compat.waiting import wait_until
+from pyspark_amqp import held_queue
 from pyspark_amqp import queue_source as module
 from pyspark_amqp.delivery_run import total_count
 from pyspark_amqp.errors import ConnectionLost, OptionError
-from pyspark_amqp.queue_source import HeldQueue, QueuePartition
+from pyspark_amqp.queue_source import QueuePartition
 from tests.pyspark_amqp.conftest import At
-from tests.pyspark_amqp.reading import ALL, Query, options_of, queue_source, rows
+from tests.pyspark_amqp.reading import ALL, Query, queue_source, rows
 
 KINDS = pytest.mark.parametrize("kind", ["classic", "quorum"])
 
@@ -22,7 +22,7 @@ KINDS = pytest.mark.parametrize("kind", ["classic", "quorum"])
 @pytest.fixture(autouse=True)
 def patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make a batch as large as its limit, even if a busy broker pauses between two messages."""
-    monkeypatch.setattr(module, "QUIET_S", 10.0)
+    monkeypatch.setattr(held_queue, "QUIET_S", 10.0)
 
 
 def numbers(count: int, first: int = 0) -> list[bytes]:
@@ -141,34 +141,11 @@ def test_a_trigger_that_never_acks_is_refused(amqp_broker: At) -> None:
         Query(queue_source(amqp_broker, queue)).next(ALL)
 
 
-def test_prefetch_follows_the_size_of_the_messages(amqp_broker: At) -> None:
-    queue = amqp_broker.queue()
-    amqp_broker.publish(queue, [b"x" * 10_000] * 600)
-    options = options_of(amqp_broker, queue, maxOffsetsPerTrigger=5000, maxBytesPerTrigger=1_000_000)
-    held = HeldQueue(options, 0)
-    assert held.gather(5000, 5.0) == 99
-    wait_until(lambda: held.prefetch <= 200)
-    assert held.held_bytes < 4_500_000
-    held.settle(99)
-    assert held.gather(5000, 5.0) == 99
-    held.close()
-
-
-def test_the_marks_of_a_lost_connection_are_forgotten_after_twice_as_many_deliveries(amqp_broker: At) -> None:
-    queue = amqp_broker.queue()
-    amqp_broker.publish(queue, numbers(10))
-    for marks, kept in ((5, 0), (6, 6)):
-        held = HeldQueue(options_of(amqp_broker, queue), 0, Counter({1: marks}))
-        assert held.gather(10, 5.0) == 10
-        assert held.known().total() == 10 + kept
-        held.close()
-
-
 @pytest.mark.parametrize("size", [1, 10_000])
 def test_a_queue_with_auto_delete_stays_while_the_prefetch_changes(
     broker: At, monkeypatch: pytest.MonkeyPatch, size: int
 ) -> None:
-    monkeypatch.setattr(module, "QUIET_S", 0.5)
+    monkeypatch.setattr(held_queue, "QUIET_S", 0.5)
     queue = f"auto{size}"
     broker.channel.queue_declare(queue, auto_delete=True)
     bodies = [b"%d" % number + bytes(size) for number in range(500)]
@@ -192,7 +169,7 @@ def test_small_messages_arrive_in_large_batches(amqp_broker: At) -> None:
 
 
 def test_a_partial_batch_ends_when_deliveries_pause(amqp_broker: At, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "QUIET_S", 0.5)
+    monkeypatch.setattr(held_queue, "QUIET_S", 0.5)
     queue = amqp_broker.queue()
     amqp_broker.publish(queue, numbers(5))
     query = Query(queue_source(amqp_broker, queue))
