@@ -12,7 +12,7 @@ import selectors
 import socket
 import ssl
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from types import TracebackType
 from typing import Any, Final, Self
 
@@ -220,6 +220,12 @@ class Connection:
     def ack(self, tag: int) -> None:
         """Ack all deliveries up to this one."""
         self._send(self.frames.channel, spec.Basic.Ack(tag, True))
+
+    def requeue(self, tags: Iterable[int]) -> None:
+        """Give these deliveries back to their queue."""
+        channel = self.frames.channel
+        nacks = (pika.frame.Method(channel, spec.Basic.Nack(tag, False, True)).marshal() for tag in tags)
+        self.send_octets(b"".join(nacks))
 
     def _send(self, channel: int, method: Any) -> None:
         self.send_octets(pika.frame.Method(channel, method).marshal())

@@ -35,7 +35,7 @@ SOURCE: Final = (
     *("startingOffsets", "startingTimestamp", "maxOffsetsPerTrigger"),
     *("minPartitions", "maxRecordsPerPartition", "failOnDataLoss", "tailProbeMs"),
 )
-STREAMING: Final = (*SOURCE, "maxBytesPerTrigger", "numReaders")
+STREAMING: Final = (*SOURCE, "maxBytesPerTrigger", "numReaders", "checkpointLocation", "idleTimeout")
 BATCH: Final = (*SOURCE, "endingOffsets")
 SINK: Final = (
     *("exchange", "routingKey", "mandatory", "confirmTimeoutMs", "maxInFlight", "deliveryMode"),
@@ -46,7 +46,7 @@ STREAM_ONLY: Final = (
     *("startingOffsets", "startingTimestamp", "endingOffsets", "minPartitions", "maxRecordsPerPartition"),
     *("failOnDataLoss", "tailProbeMs"),
 )
-CLASSIC_ONLY: Final = ("maxBytesPerTrigger", "numReaders")
+CLASSIC_ONLY: Final = ("maxBytesPerTrigger", "numReaders", "idleTimeout")
 # Spark's own options are ignored.
 SPARKS: Final = ("path", "checkpointlocation", "queryname")
 
@@ -58,6 +58,8 @@ MEGABYTE: Final = 1024 * 1024
 PREFETCH_MAX: Final = 65_535
 # Deliveries of a queue per batch: each batch costs Spark a fixed time, and the prefetch of two fits into 16 bits.
 QUEUE_OFFSETS_MAX: Final = 32_000
+# Well below RabbitMQ's consumer timeout, which is 30 minutes.
+IDLE_TIMEOUT_S: Final = 300.0
 
 
 @dataclass(frozen=True)
@@ -80,6 +82,8 @@ class SourceOptions:
     poll_timeout_ms: int
     tail_probe_ms: int
     reader_count: int
+    checkpoint_location: str
+    idle_timeout_s: float
 
 
 @dataclass(frozen=True)
@@ -280,6 +284,8 @@ def read_source(options: Mapping[str, str], is_streaming: bool) -> SourceOptions
         given.number("pollTimeoutMs", 10_000, 1),
         given.number("tailProbeMs", 30, 1),
         given.number("numReaders", 1, 1, 100),
+        given.text("checkpointLocation").rstrip("/"),
+        given.read("idleTimeout", parse_duration_s, IDLE_TIMEOUT_S),
     )
 
 

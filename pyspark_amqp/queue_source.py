@@ -1,15 +1,19 @@
 """Streaming reads of classic and quorum queues, at least once.
 
-One consumer, or several, in the process that plans the batches hold their deliveries until Spark asks for the next
-batch. Then Spark has committed the previous ones, and they are acked. If Spark, this process or the connection ends
-earlier, the broker redelivers them.
+One consumer, or several, in the process that plans the batches hold their deliveries until the log of the query says
+that Spark has committed them, or until Spark asks for the next batch, which says so as well. Then they are acked. If
+Spark, this process or the connection ends earlier, the broker redelivers them.
 """
 
 from __future__ import annotations
 
+import signal
+import sys
+import threading
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from types import FrameType
 from typing import Final
 
 import pyarrow as pa
@@ -18,6 +22,7 @@ from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTri
 from pyspark.sql.types import StructType
 
 from pyspark_amqp.arrow_rows import Rows
+from pyspark_amqp.commit_log import CommitLog
 from pyspark_amqp.delivery_run import Run, between, total_count, total_size
 from pyspark_amqp.errors import BrokerError, ConnectionLost, OptionError
 from pyspark_amqp.format_options import SourceOptions
@@ -28,6 +33,8 @@ from pyspark_amqp.shipping import Shipped
 
 # Delay of an answer without news: an idle query asks again at once.
 WAIT_S: Final = 0.3
+# Time after which a call that the end of the process waits for counts as interrupted by it.
+SIGNAL_TIMEOUT_S: Final = 0.5
 PARTITION_BYTES: Final = 24 * 1024 * 1024
 
 
@@ -50,10 +57,11 @@ class QueueSource(Shipped, DataSourceStreamReader, SupportsTriggerAvailableNow):
         # With AvailableNow, the number after the last delivery, and the deliveries that a lost connection left to read.
         self._end: int | None = None
         self._left_count = 0
-        self._is_available_now = False
+        self._is_available_now = self._is_stopping = False
+        self._log: CommitLog | None = None
 
     def __getstate__(self) -> dict[str, object]:
-        return {**self.__dict__, "_held": None}
+        return {**self.__dict__, "_held": None, "_log": None}
 
     def held(self, start: int) -> HeldQueue:
         """Return the consumer; its numbers continue the offsets of the last run. Raise ConnectionLost."""
@@ -77,6 +85,8 @@ class QueueSource(Shipped, DataSourceStreamReader, SupportsTriggerAvailableNow):
         if not isinstance(limit, ReadMaxRows):
             # Spark lifts the limit for this trigger only. It asks for nothing after the batch, so no ack could follow.
             raise OptionError("trigger", "once=True would leave its messages in the queue; use availableNow=True")
+        if self.options.checkpoint_location:
+            self._stop_on_signal()
         first = start[self.queue]
         attempts = Attempts(self.options.address)
         while True:
@@ -110,11 +120,18 @@ class QueueSource(Shipped, DataSourceStreamReader, SupportsTriggerAvailableNow):
         return first + held.gather(count_max, wait_s)
 
     def partitions(self, start: Offsets, end: Offsets) -> Sequence[InputPartition]:
-        """Return the deliveries of this range; none after a restart, as the broker has requeued them."""
+        """Return the deliveries of this range; none after a restart, as the broker has requeued them.
+
+        Spark has put the range into the query's log. Raise OptionError if it is not in that of `checkpointLocation`.
+        """
         last = end[self.queue]
         if self._held is None:
             self._held = persist(self.options.address, lambda: HeldQueue(self.options, last))
             return []
+        if self.options.checkpoint_location:
+            if self._log is None:
+                self._log = CommitLog(self.options.checkpoint_location, self.queue)
+            self._held.await_commit(self._log, self._log.planned(last), last)
         runs = self._held.runs(start.get(self.queue, 0), last)
         return [QueuePartition(part) for part in _parts(runs, self.options.reader_count)]
 
@@ -134,12 +151,26 @@ class QueueSource(Shipped, DataSourceStreamReader, SupportsTriggerAvailableNow):
         return None if depth is None else {self.queue: depth}
 
     def commit(self, end: Offsets) -> None:
-        """Do nothing: Spark calls it a batch late, and not for the last one, so `latestOffset` acks."""
+        """Do nothing: Spark calls it a batch late, and not for the last one."""
 
     def stop(self) -> None:
-        """Close the connection; Spark rarely calls it, but the broker requeues all when this process ends."""
+        """Ack what is stored, and close the connection. The broker requeues the rest, also if this is not called."""
+        self._is_stopping = True
         if self._held is not None:
             self._held.close()
+
+    def _stop_on_signal(self) -> None:
+        """Have the signal by which Spark ends this process ack what is stored before."""
+        if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+            signal.signal(signal.SIGTERM, self._on_signal)
+
+    def _on_signal(self, _number: int, _frame: FrameType | None) -> None:
+        if self._is_stopping:
+            return
+        # The signal may interrupt another call. This ends the call, and Spark calls `stop` then.
+        if self._held is not None:
+            self._held.close(SIGNAL_TIMEOUT_S)
+        sys.exit(0)
 
 
 def _parts(runs: list[Run], count_min: int) -> Iterator[list[Run]]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import pickle
+from pathlib import Path
 from typing import Any
 
 from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
@@ -48,6 +50,14 @@ def rows(reader: DataSourceReader | DataSourceStreamReader, partitions: list[Inp
         for batch in copy.read(partition)
         for row in batch.to_pylist()
     ]
+
+
+def planned(checkpoint: Path, number: int, *offsets: object) -> None:
+    """Write what Spark writes before a batch."""
+    lines = ["v1", json.dumps({"batchWatermarkMs": 0}), *(json.dumps(one) for one in offsets)]
+    (checkpoint / "offsets").mkdir(parents=True, exist_ok=True)
+    (checkpoint / f"offsets/{number}").write_text("\n".join(lines), "utf-8")
+    (checkpoint / f"offsets/.{number}.crc").write_bytes(b"crc")
 
 
 class Query:

@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import udf
 from pyspark.sql.streaming.query import StreamingQuery
 
+from compat.waiting import wait_until
 from pyspark_amqp import DefaultSource
 from tests.pyspark_amqp.conftest import At
 
@@ -161,6 +162,33 @@ def test_a_queue_is_empty_after_its_rows_are_written(spark: SparkSession, broker
     lake.run(read_stream(spark, broker, queue, maxOffsetsPerTrigger=40))
     assert lake.bodies() == list(range(100))
     assert broker.count(queue) == 0
+
+
+def test_a_batch_of_a_queue_is_acked_although_no_trigger_follows(spark: SparkSession, broker: At, lake: Lake) -> None:
+    queue = broker.queue()
+    broker.publish(queue, numbers(100))
+    for first in (0, 100):
+        rows = read_stream(spark, broker, queue, checkpointLocation=str(lake.checkpoint), idleTimeout="1s")
+        writer = rows.writeStream.format("parquet").option("checkpointLocation", str(lake.checkpoint))
+        query = writer.trigger(processingTime="1 hour").start(lake.path)
+        # Unacked messages would return when the query is stopped.
+        wait_until((lake.checkpoint / f"commits/{first // 100}").exists)
+        query.stop()
+        wait_until(lambda: broker.channel.queue_declare(queue, passive=True).method.consumer_count == 0)
+        assert broker.count(queue) == 0
+        assert lake.bodies() == list(range(first + 100))
+        broker.publish(queue, numbers(100, first + 100))
+
+
+def test_a_query_with_the_checkpoint_of_another_one_ends_before_its_first_batch(
+    spark: SparkSession, amqp_broker: At, lake: Lake, tmp_path: Path
+) -> None:
+    queue = amqp_broker.queue()
+    amqp_broker.publish(queue, numbers(3))
+    rows = read_stream(spark, amqp_broker, queue, checkpointLocation=str(tmp_path / "other"))
+    with pytest.raises(PySparkException, match=r"option 'checkpointLocation': .*other has no batch of"):
+        lake.run(rows)
+    wait_until(lambda: amqp_broker.count(queue) == 3)
 
 
 def test_a_failed_batch_of_a_queue_is_redelivered(

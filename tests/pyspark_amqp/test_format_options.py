@@ -108,6 +108,8 @@ def test_options_of_tls_precede_parameters_of_the_url(tmp_path: Path) -> None:
         ({"queueType": "stream", "startingTimestamp": "1700000000000000"}, "startingTimestamp"),
         ({"queueType": "stream", "endingOffsets": "latest"}, "endingOffsets"),
         ({"queueType": "stream", "maxBytesPerTrigger": "1"}, "maxBytesPerTrigger"),
+        ({"queueType": "stream", "idleTimeout": "1m"}, "idleTimeout"),
+        ({"idleTimeout": "soon"}, "idleTimeout"),
         ({"minPartitions": "2"}, "minPartitions"),
         ({"maxOffsetsPerTrigger": "0"}, "maxOffsetsPerTrigger"),
         ({"maxOffsetsPerTrigger": "1e3"}, "maxOffsetsPerTrigger"),

@@ -42,3 +42,36 @@ def test_the_marks_of_a_lost_connection_are_forgotten_after_twice_as_many_delive
         assert held.gather(10, 5.0) == 10
         assert held.known().total() == 10 + kept
         held.close()
+
+
+@pytest.mark.parametrize("kind", ["classic", "quorum"])
+def test_deliveries_that_no_batch_has_go_back_in_order_after_the_idle_timeout(amqp_broker: At, kind: str) -> None:
+    queue = amqp_broker.queue(kind)
+    amqp_broker.publish(queue, numbers(50))
+    held = HeldQueue(options_of(amqp_broker, queue, idleTimeout="1ms"), 0)
+    # Before the first batch, nothing was asked for.
+    wait_until(lambda: amqp_broker.count(queue) == 50)
+    assert held.held_count == 0
+    assert held.gather(20, 5.0) == 20
+    bodies = [body for run in held.runs(0, 20) for body in run.bodies]
+    assert bodies == numbers(20)
+    wait_until(lambda: amqp_broker.count(queue) == 30)
+    held.settle(20)
+    assert held.gather(50, 5.0) == 30
+    assert [body for run in held.runs(20, 50) for body in run.bodies] == numbers(50)[20:]
+    held.settle(50)
+    held.close()
+    assert amqp_broker.count(queue) == 0
+
+
+def test_a_slow_query_takes_the_messages_of_one_batch_only(amqp_broker: At) -> None:
+    queue = amqp_broker.queue()
+    held = HeldQueue(options_of(amqp_broker, queue, idleTimeout="1ms", maxOffsetsPerTrigger=150), 0)
+    for start in (0, 150):
+        wait_until(lambda: amqp_broker.channel.queue_declare(queue, passive=True).method.consumer_count == 0)
+        amqp_broker.publish(queue, numbers(250))
+        assert held.gather(150, 5.0) == 150
+        assert not any(run.redelivered for run in held.runs(start, start + 150))
+        held.settle(start + 150)
+    held.close()
+    assert amqp_broker.count(queue) == 200

@@ -2,19 +2,23 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from functools import partial
+from pathlib import Path
+from typing import Any
 
 import pika
 import pytest
-from pyspark.sql.streaming.datasource import ReadMaxRows
+from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows
 
 from amqp_broker.testing import EmbeddedBroker
+from compat.waiting import wait_until
 from pyspark_amqp import held_queue
 from pyspark_amqp import queue_source as module
 from pyspark_amqp.delivery_run import total_count
 from pyspark_amqp.errors import ConnectionLost, OptionError
-from pyspark_amqp.queue_source import QueuePartition
+from pyspark_amqp.queue_source import QueuePartition, QueueSource
 from tests.pyspark_amqp.conftest import At
-from tests.pyspark_amqp.reading import ALL, Query, queue_source, rows
+from tests.pyspark_amqp.reading import ALL, Query, planned, queue_source, rows
 
 KINDS = pytest.mark.parametrize("kind", ["classic", "quorum"])
 
@@ -255,6 +259,87 @@ def test_progress_has_the_depth_of_the_queue(broker: At) -> None:
     Query(source).next(ReadMaxRows(4))
     assert source.reportLatestOffset() == {queue: {"ready": 6, "unacked": 4}}
     source.stop()
+
+
+def commit(checkpoint: Path, number: int) -> None:
+    """Write what Spark writes after a batch."""
+    (checkpoint / "commits").mkdir(exist_ok=True)
+    (checkpoint / f"commits/{number}").touch()
+
+
+class LoggedQuery(Query):
+    """A query that writes its log as Spark does."""
+
+    def __init__(self, reader: QueueSource, checkpoint: Path) -> None:
+        super().__init__(reader)
+        self.checkpoint = checkpoint
+        self.number = -1
+
+    def next(self, limit: ReadLimit | None = None) -> list[dict[str, Any]]:
+        self.start, self.end = self.end, self.reader.latestOffset(self.end, limit or self.reader.getDefaultReadLimit())
+        self.number += 1
+        planned(self.checkpoint, self.number, self.end)
+        return rows(self.reader, list(self.reader.partitions(self.start, self.end)))
+
+
+@KINDS
+def test_a_batch_is_acked_as_soon_as_it_is_in_the_log_of_the_query(broker: At, tmp_path: Path, kind: str) -> None:
+    queue = broker.queue(kind)
+    broker.publish(queue, numbers(30))
+    source = queue_source(broker, queue, checkpointLocation=tmp_path, prefetch=30)
+    query = LoggedQuery(source, tmp_path)
+    assert query.bodies(ReadMaxRows(20)) == numbers(20)
+    assert source.reportLatestOffset() == {queue: {"ready": 0, "unacked": 30}}
+    commit(tmp_path, 0)
+    wait_until(lambda: source.reportLatestOffset() == {queue: {"ready": 0, "unacked": 10}})
+    assert query.bodies(ReadMaxRows(20)) == numbers(10, 20)
+    # The query is stopped: nothing asks for a batch any more.
+    commit(tmp_path, 1)
+    assert unacked_after_closing(broker, query, queue) == 0
+
+
+def test_a_batch_that_is_not_in_the_log_comes_again(amqp_broker: At, tmp_path: Path) -> None:
+    queue = amqp_broker.queue()
+    amqp_broker.publish(queue, numbers(3))
+    query = LoggedQuery(queue_source(amqp_broker, queue, checkpointLocation=tmp_path), tmp_path)
+    query.next(ReadMaxRows(3))
+    assert unacked_after_closing(amqp_broker, query, queue) == 3
+
+
+def test_another_checkpoint_than_that_of_the_query_is_refused(amqp_broker: At, tmp_path: Path) -> None:
+    queue = amqp_broker.queue()
+    amqp_broker.publish(queue, numbers(3))
+    planned(tmp_path, 0, {queue: 2})
+    query = Query(queue_source(amqp_broker, queue, checkpointLocation=tmp_path))
+    with pytest.raises(OptionError, match=rf"'checkpointLocation': .* has no batch of '{queue}' up to offset 3"):
+        query.next(ReadMaxRows(3))
+    assert unacked_after_closing(amqp_broker, query, queue) == 3
+
+
+def _has_depth(source: QueueSource, depth: dict[str, dict[str, int]]) -> bool:
+    return source.reportLatestOffset() == depth
+
+
+@KINDS
+def test_a_trigger_that_is_longer_than_the_consumer_timeout_takes_each_message_once(tmp_path: Path, kind: str) -> None:
+    with EmbeddedBroker() as broker:
+        at = At("amqp_broker", broker.url)
+        queue = at.queue(kind)
+        at.publish(queue, numbers(1000))
+        given = {"checkpointLocation": tmp_path, "maxOffsetsPerTrigger": 300, "idleTimeout": "100ms"}
+        source = queue_source(at, queue, **given)
+        query = LoggedQuery(source, tmp_path)
+        found: list[bytes] = []
+        for number in range(4):
+            found += query.bodies()
+            commit(tmp_path, number)
+            depth = {queue: {"ready": 1000 - len(found), "unacked": 0}}
+            wait_until(partial(_has_depth, source, depth))
+            broker.clock.advance("1h")
+        assert found == numbers(1000)
+        assert query.bodies() == []
+        query.reader.stop()
+        at.connection.close()
 
 
 def test_a_queue_that_is_found_deleted_when_its_depth_is_asked_ends_the_query(broker: At) -> None:
