@@ -15,8 +15,6 @@ from pyspark_amqp.errors import BrokerError, OptionError
 PREFETCH: Final = 1000
 # Time for reading the last chunk of a stream; a later probe continues.
 DRAIN_S: Final = 2.0
-# Beyond this distance from the known end, a probe starts at the last chunk.
-FAR: Final = 1000
 # Time for messages that exist but may be on a slow disk, and time for messages that may not exist.
 SURE_TIMEOUT_S: Final = 10.0
 EMPTY_TIMEOUT_S: Final = 0.5
@@ -91,17 +89,21 @@ class StreamProbe:
         RabbitMQ pauses for longer than `quiet_s`.
         """
         quiet_s = max(quiet_s, self.quiet_s)
-        if self.tail is None:
-            return self._drain(connection, "last", EMPTY_TIMEOUT_S, quiet_s)
         known = self.tail
-        found = self._drain(connection, known, wait_s, quiet_s)
-        if found - known >= FAR:
-            return self._drain(connection, "last", EMPTY_TIMEOUT_S, quiet_s)
-        if found == known and self._may_be_shorter(known) and not self.reaches(connection, known):
+        if known is None or self._has_news(connection, known, max(wait_s, quiet_s)):
+            return self._drain(connection, quiet_s)
+        if self._may_be_shorter(known) and not self.reaches(connection, known):
             # The stream was deleted and declared again.
             self.tail = None
-            return self._drain(connection, "last", EMPTY_TIMEOUT_S, quiet_s)
-        return found
+            return self._drain(connection, quiet_s)
+        return known
+
+    def _has_news(self, connection: Connection, known: int, wait_s: float) -> bool:
+        """Return whether there is a message behind the known tail; one is enough to know it."""
+        self._count = count = begin(connection, self.queue, known, 1)
+        runs = connection.poll(SURE_TIMEOUT_S if known < count else wait_s)
+        connection.close_channel()
+        return bool(runs)
 
     def _may_be_shorter(self, known: int) -> bool:
         """Return whether the count is less than the known tail, and was not at the last call.
@@ -120,16 +122,15 @@ class StreamProbe:
         found = self._first_from(connection, end - 1, SHORTER_TIMEOUT_S)
         return found is not None and found >= end - 1
 
-    def _drain(self, connection: Connection, offset: str | int, wait_s: float, quiet_s: float) -> int:
-        self._count = count = begin(connection, self.queue, offset, PREFETCH)
-        found = start = self.tail or 0
-        timeout_s = SURE_TIMEOUT_S if found < count else max(wait_s, quiet_s)
+    def _drain(self, connection: Connection, quiet_s: float) -> int:
+        """Read the last chunk, whatever the number of messages before it."""
+        self._count = count = begin(connection, self.queue, "last", PREFETCH)
+        found = self.tail or 0
+        timeout_s = SURE_TIMEOUT_S if found < count else max(EMPTY_TIMEOUT_S, quiet_s)
         deadline = time.monotonic() + DRAIN_S
-        while runs := connection.poll(timeout_s):
+        while (runs := connection.poll(timeout_s)) and time.monotonic() < deadline:
             found = max(found, offset_of(runs[-1], self.queue) + runs[-1].count)
             connection.ack(runs[-1].last_tag)
-            if (offset != "last" and found - start >= FAR) or time.monotonic() > deadline:
-                break
             timeout_s = SURE_TIMEOUT_S if found < count else quiet_s
         connection.close_channel()
         self.tail = found

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import CancelledError, Future
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from typing import Any, Final, TypeVar
 
 import pyarrow as pa
@@ -31,39 +32,38 @@ T = TypeVar("T")
 
 # Delay of an answer without news: an idle query asks again at once.
 WAIT_S: Final = 0.3
+# Streams that are probed at once, and connections that a query keeps for this.
+PROBES_AT_ONCE: Final = 16
 # Time after which all messages that were confirmed before must have been seen.
 FINAL_QUIET_S: Final = 0.25
 
 
 class StreamEnds:
-    """The first and last offsets of a reader's streams; connects when it is first used."""
+    """The first and last offsets of a reader's streams; connects when it is first used.
+
+    A probe waits most of its time, so several streams are probed at once, each over a connection of its own.
+    """
 
     def __init__(self, options: SourceOptions) -> None:
         self.options = options
         self._probes = {queue: StreamProbe(queue, options.tail_probe_ms / 1000) for queue in options.queues}
-        self._connection: Connection | None = None
+        # Those that no probe uses now.
+        self._connections: deque[Connection] = deque()
 
     def __getstate__(self) -> dict[str, Any]:
         # Spark sends a reader to its workers, which need only ranges.
-        return {**self.__dict__, "_connection": None}
-
-    @property
-    def connection(self) -> Connection:
-        if self._connection is None:
-            self._connection = Connection(self.options.address, heartbeat_s=0)
-        return self._connection
+        return {**self.__dict__, "_connections": deque()}
 
     def close(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
+        while self._connections:
+            self._connections.pop().close()
 
     def starting(self) -> Offsets:
         """Return `startingOffsets` or `startingTimestamp` as offsets."""
         given = self.options.starting_offsets
         timestamp_ms = self.options.starting_timestamp_ms
         if timestamp_ms is not None:
-            return self._each(lambda probe: probe.at(self.connection, timestamp_ms))
+            return self._each(lambda probe, connection: probe.at(connection, timestamp_ms))
         if isinstance(given, dict):
             tails = self.tails()
             for queue in self.shorter(given, tails):
@@ -72,29 +72,45 @@ class StreamEnds:
             return dict(given)
         if given == "latest":
             return self.tails()
-        return self._each(lambda probe: probe.first(self.connection))
+        return self._each(lambda probe, connection: probe.first(connection))
 
     def tails(self, wait_s: float = 0.0, quiet_s: float = 0.0) -> Offsets:
         """Return the offset after the last message of each queue, after waiting for news up to a limit.
 
         A lost connection is opened again. Raise ConnectionLost if the broker is away for too long.
         """
-        wait_s /= len(self._probes)
-        return self._each(lambda probe: probe.look(self.connection, wait_s, quiet_s))
+        rounds = -(-len(self._probes) // PROBES_AT_ONCE)
+        return self._each(lambda probe, connection: probe.look(connection, wait_s / rounds, quiet_s))
 
     def shorter(self, offsets: Offsets, tails: Offsets) -> list[str]:
         """Return the queues that end before these offsets; the tails may be those of a moment before."""
         behind = [queue for queue, tail in tails.items() if tail < offsets.get(queue, 0)]
-        reached = self._each(lambda probe: probe.reaches(self.connection, offsets[probe.queue]), behind)
+        reached = self._each(lambda probe, connection: probe.reaches(connection, offsets[probe.queue]), behind)
         return [queue for queue in behind if not reached[queue]]
 
-    def _each(self, ask: Callable[[StreamProbe], T], queues: Iterable[str] | None = None) -> dict[str, T]:
+    def _each(self, ask: Callable[[StreamProbe, Connection], T], queues: Sequence[str] | None = None) -> dict[str, T]:
         """Return what each probe, or those of these queues, answers."""
         asked = self.options.queues if queues is None else queues
 
+        def answer(queue: str) -> T:
+            try:
+                connection = self._connections.pop()
+            except IndexError:
+                connection = Connection(self.options.address, heartbeat_s=0)
+            try:
+                found = ask(self._probes[queue], connection)
+            except BaseException:
+                connection.drop()
+                raise
+            self._connections.append(connection)
+            return found
+
         def act() -> dict[str, T]:
             try:
-                return {queue: ask(self._probes[queue]) for queue in asked}
+                if len(asked) < 2:
+                    return {queue: answer(queue) for queue in asked}
+                with ThreadPoolExecutor(min(len(asked), PROBES_AT_ONCE), "amqp probe") as pool:
+                    return dict(zip(asked, pool.map(answer, asked), strict=True))
             except ConnectionLost:
                 self.close()
                 raise

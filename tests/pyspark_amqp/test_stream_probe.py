@@ -1,13 +1,12 @@
 from __future__ import annotations
 
 import time
-from typing import Any
 
 import pytest
 
-from pyspark_amqp import stream_probe
 from pyspark_amqp.address import from_url
 from pyspark_amqp.amqp_connection import Connection
+from pyspark_amqp.delivery_run import Run, total_count
 from pyspark_amqp.errors import OptionError
 from pyspark_amqp.stream_probe import StreamProbe, begin
 from tests.pyspark_amqp.conftest import At
@@ -37,22 +36,28 @@ def test_the_brokers_count_is_reached_despite_pauses(amqp_broker: At) -> None:
         assert StreamProbe(queue, 0.0).look(connection) == 50
 
 
-def test_a_distant_tail_is_found_from_the_last_chunk(amqp_broker: At, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("count", [100, 900, 9000])
+def test_a_tail_is_found_with_one_new_message_and_the_last_chunk(
+    amqp_broker: At, monkeypatch: pytest.MonkeyPatch, count: int
+) -> None:
     queue = amqp_broker.stream()
     probe = StreamProbe(queue, 0.03)
-    begun: list[Any] = []
-    real = stream_probe.begin
+    received: list[int] = []
+    real = Connection.poll
 
-    def noting(connection: Connection, queue: str, offset: Any, prefetch: int) -> int:
-        begun.append(offset)
-        return real(connection, queue, offset, prefetch)
+    def noting(connection: Connection, timeout_s: float) -> list[Run]:
+        runs = real(connection, timeout_s)
+        received.append(total_count(runs))
+        return runs
 
     with Connection(from_url(amqp_broker.url)) as connection:
         probe.look(connection)
-        amqp_broker.publish(queue, [b"x"] * 9000)
-        monkeypatch.setattr(stream_probe, "begin", noting)
-        assert probe.look(connection) == 9000
-    assert begun == [0, "last"]
+        amqp_broker.publish(queue, [b"x"] * (count - 1))
+        # A chunk of its own: it comes after the confirms.
+        amqp_broker.publish(queue, [b"x"])
+        monkeypatch.setattr(Connection, "poll", noting)
+        assert probe.look(connection) == count
+    assert sum(received) <= 1 + count // 10
 
 
 def test_a_probe_may_wait_for_the_next_message(amqp_broker: At) -> None:

@@ -52,6 +52,18 @@ def test_several_queues_are_one_table(amqp_broker: At) -> None:
     assert query.end == {first: 10, second: 20}
 
 
+def test_many_streams_are_probed_at_once(amqp_broker: At) -> None:
+    queues = [amqp_broker.stream() for _ in range(20)]
+    for number, queue in enumerate(queues):
+        amqp_broker.publish(queue, [b"x"] * (number + 1))
+    query = Query(stream_source(amqp_broker, ",".join(queues), startingOffsets="earliest"))
+    assert len(query.next(ALL)) == 210
+    assert query.end == {queue: number + 1 for number, queue in enumerate(queues)}
+    amqp_broker.publish(queues[7], [b"y"])
+    assert [row["body"] for row in query.next(ALL)] == [b"y"]
+    query.reader.stop()
+
+
 def test_latest_starts_with_an_empty_batch_that_stores_the_offset(broker: At) -> None:
     queue = broker.stream()
     broker.publish(queue, numbers(5))
