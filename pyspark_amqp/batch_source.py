@@ -14,7 +14,7 @@ from pyspark_amqp.arrow_rows import Rows
 from pyspark_amqp.delivery_run import between
 from pyspark_amqp.errors import BrokerError, OptionError
 from pyspark_amqp.format_options import PREFETCH_MAX, SourceOptions
-from pyspark_amqp.offsets import Offsets, Range, split
+from pyspark_amqp.offsets import LATEST, Offsets, Range, split
 from pyspark_amqp.reconnecting import persist
 from pyspark_amqp.shipping import Shipped
 from pyspark_amqp.stream_range import RangeReader, StreamPartition
@@ -33,15 +33,23 @@ class StreamBatch(Shipped, DataSourceReader):
         ends = StreamEnds(self.options)
         try:
             start, tails = ends.starting(), ends.final_tails()
+            end = self._ending(ends, tails)
         finally:
             ends.close()
-        ending = self.options.ending_offsets
-        end = ending if isinstance(ending, dict) else tails
         self._check(start, end, tails)
         options = self.options
         ranges = split(start, end, options.partitions_min, options.records_per_partition_max)
         # Spark treats an empty list as one partition that is None.
         return [StreamPartition(wanted) for wanted in ranges] or [StreamPartition(Range(options.queues[0], 0, 0))]
+
+    def _ending(self, ends: StreamEnds, tails: Offsets) -> Offsets:
+        """Return `endingOffsets` or `endingTimestamp` as offsets."""
+        given = self.options.ending_offsets
+        if self.options.ending_times_ms is not None:
+            return ends.at(self.options.ending_times_ms)
+        if isinstance(given, dict):
+            return {queue: tails[queue] if offset == LATEST else offset for queue, offset in given.items()}
+        return tails
 
     def _check(self, start: Offsets, end: Offsets, tails: Offsets) -> None:
         for queue, tail in tails.items():

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from typing import Final, TypeVar
 
 from pyspark_amqp.address import (
@@ -20,7 +21,7 @@ from pyspark_amqp.address import (
 )
 from pyspark_amqp.content_header import TIMESTAMP_S_MAX
 from pyspark_amqp.errors import OptionError
-from pyspark_amqp.offsets import Offsets
+from pyspark_amqp.offsets import EARLIEST, LATEST, Offsets
 
 P = TypeVar("P")
 T = TypeVar("T")
@@ -36,19 +37,32 @@ SOURCE: Final = (
     *("minPartitions", "maxRecordsPerPartition", "failOnDataLoss", "tailProbeMs"),
 )
 STREAMING: Final = (*SOURCE, "maxBytesPerTrigger", "numReaders", "checkpointLocation", "idleTimeout")
-BATCH: Final = (*SOURCE, "endingOffsets")
+BATCH: Final = (*SOURCE, "endingOffsets", "endingTimestamp")
 SINK: Final = (
     *("exchange", "routingKey", "mandatory", "confirmTimeoutMs", "maxInFlight", "deliveryMode"),
     *("messageId", "ignoreUnknownColumns", "millisecondTimestamps"),
 )
 # Options of streams only.
 STREAM_ONLY: Final = (
-    *("startingOffsets", "startingTimestamp", "endingOffsets", "minPartitions", "maxRecordsPerPartition"),
-    *("failOnDataLoss", "tailProbeMs"),
+    *("startingOffsets", "startingTimestamp", "endingOffsets", "endingTimestamp"),
+    *("minPartitions", "maxRecordsPerPartition", "failOnDataLoss", "tailProbeMs"),
 )
 CLASSIC_ONLY: Final = ("maxBytesPerTrigger", "numReaders", "idleTimeout")
 # Spark's own options are ignored.
 SPARKS: Final = ("path", "checkpointlocation", "queryname")
+
+# Options of Spark's sources and sinks for Kafka and Pulsar.
+OTHER_NAMES: Final = {
+    "kafka.bootstrap.servers": "url",
+    "service.url": "url",
+    "subscribe": "queue",
+    "topic": "queue",
+    "topics": "queue",
+    "startingoffsetsbytimestamp": "startingTimestamp",
+    "endingoffsetsbytimestamp": "endingTimestamp",
+    "endingtime": "endingTimestamp",
+    "startingtime": "startingTimestamp",
+}
 
 UNITS_S: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 # Octets of a name in AMQP.
@@ -71,8 +85,10 @@ class SourceOptions:
     is_stream: bool
     allows_ms: bool
     starting_offsets: str | Offsets
-    starting_timestamp_ms: int | None
+    # By queue, in milliseconds since 1970; None for the offsets.
+    starting_times_ms: dict[str, int] | None
     ending_offsets: str | Offsets
+    ending_times_ms: dict[str, int] | None
     offsets_per_trigger_max: int | None
     bytes_per_trigger_max: int
     partitions_min: int
@@ -111,7 +127,7 @@ class Given:
         names = {name.lower(): name for name in known}
         for name, text in options.items():
             if name.lower() not in names and name.lower() not in SPARKS:
-                raise OptionError(name, f"unknown; known are {', '.join(known)}")
+                raise OptionError(name, f"unknown; {_known(name, known)}")
             if text is None:
                 raise OptionError(name, "has no value")
 
@@ -158,20 +174,41 @@ def read_schema(options: Mapping[str, str]) -> tuple[bool, str]:
     return given.boolean("includeProperties", True), headers
 
 
-def parse_offsets(text: str, words: tuple[str, ...]) -> str | Offsets:
-    """Parse one of the words, or {"queue": offset, …}. Raise ValueError."""
+def _known(name: str, known: tuple[str, ...]) -> str:
+    """Return the option that an unknown name may mean, or all options."""
+    if other := OTHER_NAMES.get(name.lower()):
+        return f"use {other}" if other in known else f"{other} is for other reads or writes"
+    names = {one.lower(): one for one in known}
+    closest = get_close_matches(name.lower(), names, n=1, cutoff=0.75)
+    return f"did you mean {names[closest[0]]}?" if closest else f"known are {', '.join(known)}"
+
+
+def parse_offsets(text: str, words: tuple[str, ...], lowest: int) -> str | Offsets:
+    """Parse one of the words, or {"queue": offset, …} with offsets from `lowest` on. Raise ValueError."""
     if text.strip().lower() in words:
         return text.strip().lower()
-    wanted = f"must be {' or '.join(words)} or JSON as {{\"queue\": 12}}, not '{text}'"
+    return _by_queue(text, f'{" or ".join(words)} or JSON as {{"queue": 12}}', lowest, (1 << 63) - 1)
+
+
+def _parse_times_ms(text: str, queues: tuple[str, ...]) -> dict[str, int]:
+    """Parse milliseconds since 1970, for all queues or as {"queue": time, …}. Raise ValueError."""
+    wanted = "milliseconds since 1970, below the year 10000, or JSON of them by queue"
+    if text.strip().isascii() and text.strip().isdigit():
+        text = json.dumps(dict.fromkeys(queues, int(text)))
+    return _by_queue(text, wanted, 0, TIMESTAMP_S_MAX * 1000)
+
+
+def _by_queue(text: str, wanted: str, lowest: int, highest: int) -> dict[str, int]:
+    """Parse JSON with a whole number for each queue. Raise ValueError."""
     try:
-        offsets = json.loads(text)
+        numbers = json.loads(text)
     except ValueError:
-        raise ValueError(wanted) from None
-    if not isinstance(offsets, dict) or not all(
-        isinstance(offset, int) and not isinstance(offset, bool) and offset >= 0 for offset in offsets.values()
+        numbers = None
+    if not isinstance(numbers, dict) or not all(
+        isinstance(one, int) and not isinstance(one, bool) and lowest <= one <= highest for one in numbers.values()
     ):
-        raise ValueError(wanted)
-    return dict(sorted(offsets.items()))
+        raise ValueError(f"must be {wanted}, not '{text}'")
+    return dict(sorted(numbers.items()))
 
 
 def parse_duration_s(text: str) -> float:
@@ -257,15 +294,24 @@ def read_source(options: Mapping[str, str], is_streaming: bool) -> SourceOptions
             raise OptionError(name, f"is for {'classic and quorum queues' if is_stream else 'queueType=stream'} only")
     read_schema(options)
     queues = _read_queues(given, is_stream)
-    if "startingOffsets" in given and "startingTimestamp" in given:
-        raise OptionError("startingTimestamp", "cannot be given beside startingOffsets")
+    for side in ("starting", "ending"):
+        if f"{side}Offsets" in given and f"{side}Timestamp" in given:
+            raise OptionError(f"{side}Timestamp", f"cannot be given beside {side}Offsets")
     if not is_streaming and "maxOffsetsPerTrigger" in given:
         raise OptionError("maxOffsetsPerTrigger", "is for streaming reads: a batch has no trigger")
     default = "latest" if is_streaming else "earliest"
-    starting = given.read("startingOffsets", lambda text: parse_offsets(text, ("earliest", "latest")), default)
-    ending = given.read("endingOffsets", lambda text: parse_offsets(text, ("latest",)), "latest")
-    for name, offsets in (("startingOffsets", starting), ("endingOffsets", ending)):
-        if isinstance(offsets, dict) and set(offsets) != set(queues):
+    words = ("earliest", "latest")
+    starting = given.read("startingOffsets", lambda text: parse_offsets(text, words, EARLIEST), default)
+    ending = given.read("endingOffsets", lambda text: parse_offsets(text, ("latest",), LATEST), "latest")
+    starting_times = given.read("startingTimestamp", lambda text: _parse_times_ms(text, queues), None)
+    ending_times = given.read("endingTimestamp", lambda text: _parse_times_ms(text, queues), None)
+    for name, by_queue in (
+        ("startingOffsets", starting),
+        ("endingOffsets", ending),
+        ("startingTimestamp", starting_times),
+        ("endingTimestamp", ending_times),
+    ):
+        if isinstance(by_queue, dict) and set(by_queue) != set(queues):
             raise OptionError(name, f"must name the queues {', '.join(queues)}, and no others")
     return SourceOptions(
         address,
@@ -273,8 +319,9 @@ def read_source(options: Mapping[str, str], is_streaming: bool) -> SourceOptions
         is_stream,
         given.boolean("millisecondTimestamps", False),
         starting,
-        given.number("startingTimestamp", None, 0, TIMESTAMP_S_MAX * 1000),
+        starting_times,
         ending,
+        ending_times,
         given.number("maxOffsetsPerTrigger", None if is_stream else QUEUE_OFFSETS_MAX, 1),
         given.number("maxBytesPerTrigger", 64 * MEGABYTE, 1),
         given.number("minPartitions", 1, 1, 10_000),

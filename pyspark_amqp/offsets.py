@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 Offsets = dict[str, int]
+
+# In options, as in Spark's source for Kafka.
+LATEST: Final = -1
+EARLIEST: Final = -2
 
 
 class Range(NamedTuple):

@@ -22,7 +22,7 @@ from pyspark.sql.types import StructType
 from pyspark_amqp.amqp_connection import Connection
 from pyspark_amqp.errors import ConnectionLost, DataLoss, OptionError
 from pyspark_amqp.format_options import SourceOptions
-from pyspark_amqp.offsets import Offsets, Range, capped, split
+from pyspark_amqp.offsets import EARLIEST, LATEST, Offsets, Range, capped, split
 from pyspark_amqp.reconnecting import persist
 from pyspark_amqp.shipping import Shipped
 from pyspark_amqp.stream_probe import StreamProbe
@@ -61,18 +61,33 @@ class StreamEnds:
     def starting(self) -> Offsets:
         """Return `startingOffsets` or `startingTimestamp` as offsets."""
         given = self.options.starting_offsets
-        timestamp_ms = self.options.starting_timestamp_ms
-        if timestamp_ms is not None:
-            return self._each(lambda probe, connection: probe.at(connection, timestamp_ms))
+        times_ms = self.options.starting_times_ms
+        if times_ms is not None:
+            return self.at(times_ms)
         if isinstance(given, dict):
-            tails = self.tails()
-            for queue in self.shorter(given, tails):
-                tail = tails[queue]
-                raise OptionError("startingOffsets", f"queue '{queue}' ends at offset {tail}, before {given[queue]}")
-            return dict(given)
+            return self._resolved(given)
         if given == "latest":
             return self.tails()
         return self._each(lambda probe, connection: probe.first(connection))
+
+    def at(self, times_ms: dict[str, int]) -> Offsets:
+        """Return the first offset of the chunk at or after these times, by queue."""
+        return self._each(lambda probe, connection: probe.at(connection, times_ms[probe.queue]))
+
+    def _resolved(self, given: Offsets) -> Offsets:
+        """Return given offsets, which may be EARLIEST or LATEST. Raise OptionError for one after the end."""
+        tails = self.tails()
+        firsts = self._each(
+            lambda probe, connection: probe.first(connection),
+            [queue for queue, offset in given.items() if offset == EARLIEST],
+        )
+        offsets = {
+            queue: tails[queue] if offset == LATEST else firsts.get(queue, offset) for queue, offset in given.items()
+        }
+        for queue in self.shorter(offsets, tails):
+            tail = tails[queue]
+            raise OptionError("startingOffsets", f"queue '{queue}' ends at offset {tail}, before {given[queue]}")
+        return offsets
 
     def tails(self, wait_s: float = 0.0, quiet_s: float = 0.0) -> Offsets:
         """Return the offset after the last message of each queue, after waiting for news up to a limit.
@@ -198,8 +213,9 @@ class StreamSource(Shipped, DataSourceStreamReader, SupportsTriggerAvailableNow)
             self._initial = self.ends.starting()
             # Spark does not store this start, and "latest" would differ when the first batch is repeated. So that batch
             # is empty, and Spark stores its end.
-            is_latest = self.options.starting_offsets == "latest" and self.options.starting_timestamp_ms is None
-            self._is_pinned = not is_latest
+            given = self.options.starting_offsets
+            is_latest = LATEST in given.values() if isinstance(given, dict) else given == "latest"
+            self._is_pinned = self.options.starting_times_ms is not None or not is_latest
         return self._initial
 
     def latestOffset(self, start: Offsets, limit: ReadLimit) -> Offsets:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from compat.waiting import wait_until
@@ -34,6 +36,29 @@ def test_a_stream_is_read_between_two_offsets(amqp_broker: At) -> None:
     given = {"startingOffsets": f'{{"{queue}": 10}}', "endingOffsets": f'{{"{queue}": 20}}'}
     batch = StreamBatch(options_of(amqp_broker, queue, queueType="stream", **given), SCHEMA)
     assert [row["offset"] for row in rows(batch, list(batch.partitions()))] == list(range(10, 20))
+
+
+def test_each_stream_may_begin_and_end_elsewhere(broker: At) -> None:
+    first, second = (broker.stream() for _ in range(2))
+    for queue in (first, second):
+        broker.publish(queue, numbers(10))
+    given = {
+        "startingOffsets": f'{{"{first}": -2, "{second}": 6}}',
+        "endingOffsets": f'{{"{first}": 4, "{second}": -1}}',
+    }
+    batch = StreamBatch(options_of(broker, f"{first},{second}", queueType="stream", **given), SCHEMA)
+    assert [row["offset"] for row in rows(batch, list(batch.partitions()))] == [*range(4), *range(6, 10)]
+
+
+def test_a_batch_ends_at_a_time(broker: At) -> None:
+    first, second = (broker.stream() for _ in range(2))
+    for queue in (first, second):
+        broker.publish(queue, numbers(5))
+    later_ms = int(time.time() + 3600) * 1000
+    queues = f"{first},{second}"
+    for times, count in ((later_ms, 10), (0, 0), (f'{{"{first}": 0, "{second}": {later_ms}}}', 5)):
+        batch = StreamBatch(options_of(broker, queues, queueType="stream", endingTimestamp=times), SCHEMA)
+        assert len(rows(batch, list(batch.partitions()))) == count
 
 
 def test_an_empty_stream_has_no_rows(amqp_broker: At) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -37,8 +38,8 @@ def test_several_streams_are_read_in_the_order_of_their_names() -> None:
 
 
 def test_offsets_are_words_or_numbers_by_queue() -> None:
-    assert parse_offsets(" Earliest ", ("earliest",)) == "earliest"
-    assert parse_offsets('{"b": 2, "a": 0}', ()) == {"a": 0, "b": 2}
+    assert parse_offsets(" Earliest ", ("earliest",), 0) == "earliest"
+    assert parse_offsets('{"b": 2, "a": 0}', (), 0) == {"a": 0, "b": 2}
 
 
 def test_a_password_may_come_from_a_file_or_a_variable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,7 +103,10 @@ def test_options_of_tls_precede_parameters_of_the_url(tmp_path: Path) -> None:
         ({"startingOffsets": "latest"}, "startingOffsets"),
         ({"queueType": "stream", "startingOffsets": "first"}, "startingOffsets"),
         ({"queueType": "stream", "startingOffsets": '{"other": 1}'}, "startingOffsets"),
-        ({"queueType": "stream", "startingOffsets": '{"q": -1}'}, "startingOffsets"),
+        ({"queueType": "stream", "startingOffsets": '{"q": -3}'}, "startingOffsets"),
+        ({"queueType": "stream", "startingTimestamp": '{"other": 1}'}, "startingTimestamp"),
+        ({"queueType": "stream", "startingTimestamp": "yesterday"}, "startingTimestamp"),
+        ({"queueType": "stream", "startingTimestamp": "-1"}, "startingTimestamp"),
         ({"queueType": "stream", "startingOffsets": '{"q": true}'}, "startingOffsets"),
         ({"queueType": "stream", "startingOffsets": "earliest", "startingTimestamp": "1"}, "startingTimestamp"),
         ({"queueType": "stream", "startingTimestamp": "1700000000000000"}, "startingTimestamp"),
@@ -130,6 +134,32 @@ def test_options_of_tls_precede_parameters_of_the_url(tmp_path: Path) -> None:
 def test_an_invalid_option_is_named(options: dict[str, str], named: str) -> None:
     with pytest.raises(OptionError, match=f"option '{named}'"):
         read_source({"queue": "q", **options}, is_streaming=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("quue", "did you mean queue?"),
+        ("MAXOFFSETPERTRIGGER", "did you mean maxOffsetsPerTrigger?"),
+        ("startingTimestmp", "did you mean startingTimestamp?"),
+        ("kafka.bootstrap.servers", "use url"),
+        ("subscribe", "use queue"),
+        ("endingOffsetsByTimestamp", "endingTimestamp is for other reads or writes"),
+        ("color", "known are url, host, port"),
+    ],
+)
+def test_an_unknown_option_names_the_one_that_is_meant(name: str, hint: str) -> None:
+    with pytest.raises(OptionError, match=f"option '{re.escape(name)}': unknown; {re.escape(hint)}"):
+        read_source({"queue": "q", name: "x"}, is_streaming=True)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{"endingOffsets": '{"q": -2}'}, {"endingTimestamp": "x"}, {"endingOffsets": "latest", "endingTimestamp": "1"}],
+)
+def test_an_invalid_end_of_a_batch_is_named(given: dict[str, str]) -> None:
+    with pytest.raises(OptionError, match=f"option '{list(given)[-1]}'"):
+        read_source({"queue": "q", "queueType": "stream", **given}, is_streaming=False)
 
 
 def test_a_batch_refuses_options_of_triggers() -> None:

@@ -52,6 +52,29 @@ def test_several_queues_are_one_table(amqp_broker: At) -> None:
     assert query.end == {first: 10, second: 20}
 
 
+def test_one_stream_starts_at_its_beginning_and_another_at_its_end(amqp_broker: At) -> None:
+    first, second = (amqp_broker.stream() for _ in range(2))
+    for queue in (first, second):
+        amqp_broker.publish(queue, [b"old"] * 3)
+    given = f'{{"{first}": -2, "{second}": -1}}'
+    query = Query(stream_source(amqp_broker, f"{first},{second}", startingOffsets=given))
+    # It stores the offset in the checkpoint, since the end of the second stream changes.
+    assert query.next(ALL) == []
+    amqp_broker.publish(second, [b"new"])
+    assert sorted(row["body"] for row in query.next(ALL)) == [b"new", b"old", b"old", b"old"]
+    query.reader.stop()
+
+
+def test_each_stream_may_start_at_a_time_of_its_own(amqp_broker: At) -> None:
+    first, second = (amqp_broker.stream() for _ in range(2))
+    for queue in (first, second):
+        amqp_broker.publish(queue, [b"x"] * 3)
+    given = f'{{"{first}": 0, "{second}": {int(time.time() + 3600) * 1000}}}'
+    query = Query(stream_source(amqp_broker, f"{first},{second}", startingTimestamp=given))
+    assert query.start == {first: 0, second: 3}
+    query.reader.stop()
+
+
 def test_many_streams_are_probed_at_once(amqp_broker: At) -> None:
     queues = [amqp_broker.stream() for _ in range(20)]
     for number, queue in enumerate(queues):
