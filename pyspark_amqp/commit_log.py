@@ -9,14 +9,18 @@ Sources: OffsetSeqLog.scala and CommitLog.scala of Spark.
 from __future__ import annotations
 
 import json
+import logging
 from pathlib import Path
 from typing import Final
 
+from pyarrow import ArrowException
 from pyarrow.fs import FileSelector, FileSystem, FileType
 
 from pyspark_amqp.errors import OptionError
 
 OPTION: Final = "checkpointLocation"
+ERRORS: Final = (OSError, ArrowException)
+logger = logging.getLogger("pyspark_amqp")
 
 
 class CommitLog:
@@ -44,9 +48,12 @@ class CommitLog:
         return number
 
     def is_committed(self, number: int) -> bool:
-        """Return whether a batch is stored. Raise OSError if the log cannot be read now."""
-        path = f"{self._root}/commits/{number}"
-        return bool(self._files.get_file_info(path).type != FileType.NotFound)
+        """Return whether a batch is stored; False if the log cannot be read now."""
+        try:
+            return bool(self._files.get_file_info(f"{self._root}/commits/{number}").type != FileType.NotFound)
+        except ERRORS as error:
+            logger.warning("%s cannot be read: %s", self.location, error)
+            return False
 
     def _last_ends(self) -> tuple[int, list[int]]:
         """Return the number of the last planned batch, and its end in each source for the queue."""
@@ -58,7 +65,7 @@ class CommitLog:
                 return -1, []
             with self._files.open_input_stream(f"{folder}/{max(numbers)}") as file:
                 lines = file.read().decode().splitlines()
-        except OSError as error:
+        except ERRORS as error:
             raise OptionError(OPTION, f"{self.location}: {error}") from None
         # Version and metadata come first.
         return max(numbers), [end for line in lines[2:] if (end := self._end_of(line)) is not None]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import selectors
 import threading
 import time
@@ -29,9 +28,6 @@ QUIET_S: Final = 0.03
 SAMPLE: Final = 200
 # Number of acked deliveries of which a broker that is killed may lose the acks: the last batches.
 ACKED_MAX: Final = 2 * QUEUE_OFFSETS_MAX
-
-
-logger = logging.getLogger("pyspark_amqp")
 
 
 class Consumer:
@@ -182,11 +178,7 @@ class HeldQueue:
     def _stored(self) -> AwaitedBatch | None:
         """Return the batch that Spark works on if it is stored."""
         awaited = self._awaited
-        try:
-            return awaited if awaited is not None and awaited.log.is_committed(awaited.number) else None
-        except OSError as error:
-            logger.warning("the log of the query cannot be read: %s", error)
-            return None
+        return awaited if awaited is not None and awaited.log.is_committed(awaited.number) else None
 
     def _ack(self, stored: AwaitedBatch) -> None:
         if self._awaited is stored:
