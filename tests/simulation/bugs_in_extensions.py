@@ -379,24 +379,24 @@ def a_refused_publish_is_acked(patch: pytest.MonkeyPatch) -> None:
 
 @plant
 def what_is_refused_is_kept_all_the_same(patch: pytest.MonkeyPatch) -> None:
-    def make(accept: Callable[..., bool]) -> Any:
+    def make(offer: Callable[..., bool]) -> Any:
         def wrong(self: Queue, message: Message, *publisher: object) -> bool:
-            is_taken = accept(self, message, *publisher)
+            is_taken = offer(self, message, *publisher)
             if not is_taken:
                 self.push(message)
             return is_taken
 
         return wrong
 
-    replace(patch, Queue, "accept", make)
+    replace(patch, Queue, "offer", make)
 
 
 @plant
 def what_is_refused_is_never_dead_lettered(patch: pytest.MonkeyPatch) -> None:
-    def make(accept: Callable[..., bool]) -> Any:
-        return lambda self, message, *publisher: not self.will_reject(message) and accept(self, message, *publisher)
+    def make(offer: Callable[..., bool]) -> Any:
+        return lambda self, message, *publisher: not self.will_reject(message) and offer(self, message, *publisher)
 
-    replace(patch, Queue, "accept", make)
+    replace(patch, Queue, "offer", make)
 
 
 # Policies

@@ -218,7 +218,7 @@ class DelayedExchange(Exchange):
                 self._vhost.trace.routed(self.name, released, list(queues), is_due=True)
             with broker.dead_letters_held():
                 for queue in queues:
-                    queue.accept(released)
+                    queue.offer(released)
 
     def _forget_first(self) -> None:
         _, position, message = heapq.heappop(self._delayed)

@@ -74,7 +74,7 @@ class RecentHistoryExchange(FanoutExchange):
             if self._vhost.trace is not None and queues:
                 self._vhost.trace.routed(self.name, message, queues, is_due=False)
             for queue in queues:
-                queue.accept(message)
+                queue.offer(message)
             yield
 
     def _queues_behind(self, destination: Destination, message: Message) -> Steps[list[Queue]]:

@@ -75,7 +75,7 @@ class Events:
         properties = Properties(headers=table, delivery_mode=2, timestamp=now // 1000)
         message = Message.build(Address(EVENT_EXCHANGE, name), properties, b"")
         for queue in vhost.route(exchange, (name,), table, message)[0]:
-            queue.accept(message)
+            queue.offer(message)
 
     def emit_action(self, name: str, /, **headers: Any) -> None:
         """Publish an event with the name of the user who caused it."""

@@ -376,7 +376,7 @@ class Recorder(MessageTrace):
             facts = {"node": self.vhost.broker.node, "vhost": self.vhost.name, "numbered_since_us": since_us}
             body = record.encode(facts)
             record.release()
-            self.queue.accept(Message.build(Address(TRACE_EXCHANGE, RECORDS), Properties(), body))
+            self.queue.offer(Message.build(Address(TRACE_EXCHANGE, RECORDS), Properties(), body))
 
     def close(self) -> None:
         """Write the last record."""

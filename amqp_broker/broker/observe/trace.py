@@ -425,7 +425,7 @@ class Trace(MessageTrace):
         exchange = self.vhost.exchanges[TRACE_EXCHANGE]
         copy = Message.build(Address(TRACE_EXCHANGE, key), Properties(headers=headers), body)
         for queue in self.vhost.route(exchange, (key,), headers, copy)[0]:
-            queue.accept(copy)
+            queue.offer(copy)
 
 
 def _number(message: Message) -> int:

@@ -47,7 +47,7 @@ def move_to_queue(source: Queue, choice: Choice, destination: Queue) -> Steps[Mo
         moved = SpecialMessage.rebuilt(message, message.properties())
         if source.vhost.trace is not None:
             source.vhost.trace.moved(source, moved, [destination])
-        destination.accept(moved)
+        destination.offer(moved)
         return ""
 
     return _move(source, choice, send)
@@ -73,7 +73,7 @@ def move_to_exchange(source: Queue, choice: Choice, vhost: VHost, exchange: Exch
         if vhost.trace is not None:
             vhost.trace.moved(source, moved, list(queues))
         for queue in queues:
-            queue.accept(moved)
+            queue.offer(moved)
         return ""
 
     return _move(source, choice, send)
@@ -95,7 +95,7 @@ def move_home(source: Queue, choice: Choice) -> Steps[Moved]:
         moved = SpecialMessage.rebuilt(message, properties)
         if source.vhost.trace is not None:
             source.vhost.trace.moved(source, moved, [home])
-        home.accept(moved)
+        home.offer(moved)
         return ""
 
     return _move(source, choice, send)

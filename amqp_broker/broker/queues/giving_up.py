@@ -56,7 +56,7 @@ class GivingUpQueue(Queue):
         # Those that were to be given up in a turn that had no more time. The journal has them.
         self._given_up: deque[tuple[int, Message, str]] = deque()
 
-    def accept_dead_letter(self, message: Message, publisher: Publisher | None, targets: int) -> bool:
+    def offer_dead_letter(self, message: Message, publisher: Publisher | None, targets: int) -> bool:
         """Accept a dead letter while this queue is giving up messages; `targets` is the number of its targets.
 
         Where too many have come, give it up instead of the first, because the next ones would fill the memory.
@@ -70,7 +70,7 @@ class GivingUpQueue(Queue):
         self._dead_letter_count += 1
         self._dead_letter_bytes += octets
         self.vhost.dead_letter_bytes += octets
-        return self.accept(message, publisher)
+        return self.offer(message, publisher)
 
     def _forget_dead_letters(self, count: int) -> None:
         """Count that as many messages have left as have come last, or more."""

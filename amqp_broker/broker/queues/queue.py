@@ -205,7 +205,7 @@ class Queue:
         """Return whether the queue refuses all that this publisher publishes now; only quorum queues do."""
         return False
 
-    def accept(self, message: Message, publisher: Publisher | None = None) -> bool:
+    def offer(self, message: Message, publisher: Publisher | None = None) -> bool:
         """Push a message, with its own expiration; return False if the queue is full and refuses it.
 
         `publisher` waits for the answer; None for a message that nothing watches.

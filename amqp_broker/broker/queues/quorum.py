@@ -128,9 +128,9 @@ class QuorumQueue(BacklogQueue[QuorumBacklog]):
     def refuses(self, publisher: Publisher) -> bool:
         return self.limit.rejects_publish and self.publishers.refuse(publisher, self.limit)
 
-    def accept(self, message: Message, publisher: Publisher | None = None) -> bool:
+    def offer(self, message: Message, publisher: Publisher | None = None) -> bool:
         if not self.limit.rejects_publish:
-            return super().accept(message)
+            return super().offer(message)
         self.vhost.broker.resume_freed_consumers()
         # RabbitMQ does not watch what no publisher waits for, for example dead letters: it cannot be refused.
         if publisher is not None and self.refuses(publisher):

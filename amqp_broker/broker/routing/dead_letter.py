@@ -181,8 +181,8 @@ def push(vhost: VHost, letter: DeadLetter, taken_by: Collection[str] = ()) -> tu
 
 def _accepts(target: Queue, dead: Message, publisher: Publisher | None, targets: int) -> bool:
     if isinstance(target, GivingUpQueue) and target.giving_up:
-        return target.accept_dead_letter(dead, publisher, targets)
-    return target.accept(dead, publisher)
+        return target.offer_dead_letter(dead, publisher, targets)
+    return target.offer(dead, publisher)
 
 
 def _dead_form(vhost: VHost, queue: Queue, exchange: Exchange, message: Message, reason: str, now_s: int) -> DeadForm:

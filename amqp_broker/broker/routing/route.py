@@ -22,7 +22,7 @@ def offer(broker: Broker, message: Message, queues: Iterable[Queue], publisher: 
     is_taken = True
     with broker.dead_letters_held():
         for queue in queues:
-            if not queue.accept(message, publisher):
+            if not queue.offer(message, publisher):
                 is_taken = False
     return is_taken
 

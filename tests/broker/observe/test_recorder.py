@@ -36,7 +36,7 @@ def publish(vhost: VHost, connection: Peer, queue: Queue, body: bytes = b"", exc
     assert vhost.trace is not None
     message = vhost.trace.numbered(message)
     vhost.trace.published(connection, 1, message, [queue])
-    queue.accept(message)
+    queue.offer(message)
     return message
 
 
@@ -221,7 +221,7 @@ def test_older_messages_have_the_number_0_and_no_selection_takes_them(vhost: VHo
     queue = declare(vhost, "q")
     for selection in (Selection(), Selection(queues=frozenset({"q"}))):
         record(vhost, selection)
-        queue.accept(Message.build(Address("", "q"), Properties(), b""))
+        queue.offer(Message.build(Address("", "q"), Properties(), b""))
         queue.purge()
     assert events(vhost) == [("drop", 0)]
 

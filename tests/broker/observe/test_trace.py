@@ -73,7 +73,7 @@ def publish(vhost: VHost, connection: Peer, queue: Queue, body: bytes = b"", **p
     assert vhost.trace is not None
     message = vhost.trace.numbered(message)
     vhost.trace.published(connection, 1, message, [queue])
-    queue.accept(message)
+    queue.offer(message)
 
 
 def events(vhost: VHost) -> list[tuple[str, fields.Table]]:

@@ -182,7 +182,7 @@ def test_a_limit_counts_what_is_left(vhost: VHost, arguments: dict[str, Any], ov
     push(queue, b"1...", b"2...", b"3...")
     assert move_chosen(queue, other, b"3...") == Moved(1)
     for body in (b"4...", b"5..."):
-        queue.accept(new_message(body))
+        queue.offer(new_message(body))
     expected = [b"2...", b"4...", b"5..."] if overflow == "drop-head" else [b"1...", b"2...", b"4..."]
     assert bodies(queue) == expected
 

@@ -10,7 +10,7 @@ def test_a_reply_goes_to_the_waiting_requester_and_is_never_kept() -> None:
     queue = new_vhost().add_reply_queue()
     queue.push(new_message(b"too early"))
     collector = CollectingConsumer(queue, no_ack=True).start()
-    assert queue.accept(new_message(b"answer", expiration="0"))
+    assert queue.offer(new_message(b"answer", expiration="0"))
     assert collector.bodies == [b"answer"]
     assert queue.ready_count == 0
 

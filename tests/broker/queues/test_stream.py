@@ -383,7 +383,7 @@ def test_a_reader_must_have_a_prefetch_and_acks() -> None:
 
 def test_messages_to_a_stream_do_not_expire() -> None:
     stream = Stream()
-    assert stream.queue.accept(new_message(b"a"))
+    assert stream.queue.offer(new_message(b"a"))
     stream.queue.push_with_extras(new_message(b"b"), expiration_ms=0)
     stream.commit()
     stream.broker.tick(DAY_MS)

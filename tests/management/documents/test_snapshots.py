@@ -172,7 +172,7 @@ def test_a_restored_queue_counts_its_octets_against_its_limit(lab: Lab) -> None:
     copy = moved(lab)
     assert isinstance(copy, BacklogQueue)
     assert copy.limit.ready_bytes == 10
-    copy.accept(next(copy.messages()))
+    copy.offer(next(copy.messages()))
     assert copy.ready_count == 2
 
 
