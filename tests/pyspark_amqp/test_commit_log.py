@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from urllib.request import Request, urlopen
 
 import pytest
 
@@ -55,3 +56,30 @@ def test_a_relative_path_begins_at_the_current_folder(tmp_path: Path, monkeypatc
 def test_an_address_of_an_unknown_kind_is_an_error_of_the_option() -> None:
     with pytest.raises(OptionError, match="option 'checkpointLocation': nope://x: "):
         CommitLog("nope://x", "orders")
+
+
+def test_a_log_in_an_object_store_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    server = pytest.importorskip("moto.server").ThreadedMotoServer(ip_address="127.0.0.1", port=0)
+    server.start()
+    url = "http://{}:{}".format(*server.get_host_and_port())
+
+    def put(path: str, content: bytes = b"") -> None:
+        header = {"Content-Type": "application/octet-stream"}
+        urlopen(Request(f"{url}/{path}", content, header, method="PUT"), timeout=10).close()
+
+    for name, value in {
+        "AWS_ACCESS_KEY_ID": "id",
+        "AWS_SECRET_ACCESS_KEY": "secret",
+        "AWS_DEFAULT_REGION": "us-east-1",
+        "AWS_ENDPOINT_URL": url,
+    }.items():
+        monkeypatch.setenv(name, value)
+    try:
+        put("lake")
+        put("lake/checkpoint/offsets/0", b'v1\n{}\n{"orders":5}')
+        log = CommitLog("s3a://lake/checkpoint", "orders")
+        assert (log.planned(5), log.is_committed(0)) == (0, False)
+        put("lake/checkpoint/commits/0", b"v1\n{}")
+        assert log.is_committed(0)
+    finally:
+        server.stop()
