@@ -30,14 +30,14 @@ def a_first_message_arrives_behind_dead_letters(patch: pytest.MonkeyPatch) -> No
     """
     known: WeakKeyDictionary[Publisher, WeakSet[QuorumQueue]] = WeakKeyDictionary()
     late: list[tuple[QuorumQueue, Message, Publisher]] = []
-    accept, held, resolve = QuorumQueue.accept, DeadLettering.held, basic_publish._resolve
+    offer, held, resolve = QuorumQueue.offer, DeadLettering.held, basic_publish._resolve
 
-    def accept_later(queue: QuorumQueue, message: Message, publisher: Publisher | None = None) -> bool:
+    def offer_later(queue: QuorumQueue, message: Message, publisher: Publisher | None = None) -> bool:
         if publisher is None or queue in known.setdefault(publisher, WeakSet()):
-            return accept(queue, message, publisher)
+            return offer(queue, message, publisher)
         known[publisher].add(queue)
         if queue.will_reject(message):
-            return accept(queue, message, publisher)
+            return offer(queue, message, publisher)
         late.append((queue, message, publisher))
         return True
 
@@ -46,14 +46,14 @@ def a_first_message_arrives_behind_dead_letters(patch: pytest.MonkeyPatch) -> No
         with held(dead_lettering, **options):
             yield
         while late and not dead_lettering._is_held:
-            accept(*late.pop(0))
+            offer(*late.pop(0))
 
     def resolve_without_short_cuts(channel: Channel, method: bytes) -> Route:
         route = resolve(channel, method)
         route.is_plain = False
         return route
 
-    patch.setattr(QuorumQueue, "accept", accept_later)
+    patch.setattr(QuorumQueue, "offer", offer_later)
     patch.setattr(DeadLettering, "held", hold)
     patch.setattr(basic_publish, "_resolve", resolve_without_short_cuts)
 
