@@ -14,9 +14,10 @@ from pathlib import Path
 import pika
 
 from amqp_broker.broker.observe.selection import Selection
-from amqp_broker.pipeline import report_page, report_tables
-from amqp_broker.pipeline.archive import Archive
-from amqp_broker.pipeline.lake import Lake
+from amqp_broker.pipeline import report_page
+from amqp_broker.pipeline.spark_archive import SparkArchive
+from amqp_broker.pipeline.spark_lake import SparkLake
+from amqp_broker.pipeline.spark_report import SparkReport
 from amqp_broker.pipeline.spark_session import open_session
 from amqp_broker.testing import EmbeddedBroker
 
@@ -47,8 +48,8 @@ connection.close()
 
 # %% The archive: a Structured Streaming job, each event once. Run it again, and it goes on where it was.
 spark = open_session("example")
-lake = Lake(spark, str(folder / "lake"))
-archive = Archive(spark, lake, {"url": broker.url, "queue": "trace"})
+lake = SparkLake(spark, str(folder / "lake"))
+archive = SparkArchive(lake, {"url": broker.url, "queue": "trace"})
 archive.run()
 print(f"{archive.events} events archived, {archive.poisoned} poisoned")
 
@@ -58,10 +59,12 @@ events.groupBy("event").count().orderBy("event").show()
 events.where("event = 'dead_letter'").select("time", "queue", "reason", "message_number").show(3, truncate=False)
 
 # %% The report: tables of Parquet, and a page.
-with report_tables.computed(spark, events) as tables:
-    written = report_tables.write(tables, str(folder / "report"))
-written["queues"].select("queue", "interval_start", "arrived", "acked", "wait_ms_p95", "handling_ms_p95").show()
-(folder / "report.html").write_text(report_page.page(written), "utf-8")
+with SparkReport(events) as report:
+    report.write(str(folder / "report"))
+    page = report_page.page(report)
+    queues = report.tables["queues"]
+    queues.select("queue", "interval_start", "arrived", "acked", "wait_ms_p95", "handling_ms_p95").show()
+(folder / "report.html").write_text(page, "utf-8")
 print(f"open {folder / 'report.html'}")
 
 # %%

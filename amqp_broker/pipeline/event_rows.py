@@ -51,6 +51,7 @@ FIELDS: Final = (
         "publish and dead_letter: the queues that receive the message",
     ),
     Field("connection", "string", "name of the connection that caused the event"),
+    Field("connection_name", "string", "the name that its client gave it (`connection_name`); NULL without one"),
     Field("channel", "int", "its channel"),
     Field("user", "string", "its user"),
     Field("redelivered", "boolean", "deliver: whether it is a redelivery"),
@@ -72,6 +73,22 @@ FIELDS: Final = (
 )
 SCHEMA: Final = ", ".join(f"{field.name} {field.type}" for field in FIELDS)
 
+# The properties of a message that is published again, with their types in the JSON of the column `properties`. Headers
+# become text, as the format `amqp` represents them: a number is its digits, a table is JSON.
+PROPERTIES: Final = {
+    **dict.fromkeys(
+        (
+            *("content_type", "content_encoding", "correlation_id", "reply_to", "expiration", "message_id"),
+            *("type", "app_id"),
+        ),
+        "string",
+    ),
+    "delivery_mode": "int",
+    "priority": "int",
+    "timestamp": "bigint",
+    "headers": "map<string,string>",
+}
+
 POISONED: Final = (
     Field("reason", "string", "why it is not an event"),
     Field("archived_at", "timestamp", "time of reading"),
@@ -89,6 +106,7 @@ _TYPES: Final = {
     "binary": pa.binary(),
     "timestamp": pa.timestamp("us", tz="UTC"),
     "array<string>": pa.list_(pa.string()),
+    "map<string,string>": pa.map_(pa.string(), pa.string()),
 }
 # The columns of an event as Arrow's.
 ARROW: Final = pa.schema([pa.field(field.name, _TYPES[field.type]) for field in FIELDS])
@@ -96,6 +114,7 @@ ARROW: Final = pa.schema([pa.field(field.name, _TYPES[field.type]) for field in 
 _POISON: Final = "poison string, raw struct<routing_key: string, headers: map<string,string>, body: binary>"
 SOURCE_SCHEMA: Final = f"{SCHEMA}, {_POISON}"
 POISONED_SCHEMA: Final = ", ".join(f"{field.name} {field.type}" for field in POISONED)
+POISONED_ARROW: Final = pa.schema([pa.field(field.name, _TYPES[field.type]) for field in POISONED])
 
 
 def timed(rows: DataFrame) -> DataFrame:

@@ -1,9 +1,9 @@
 """The lake: Delta tables of events and of poisoned messages by date, and the checkpoints of archives, in a folder.
 
     events/, poisoned/        tables, see lake_table.py
-    checkpoints/<job>/        Spark's checkpoint of an archive
+    checkpoints/<job>/        the checkpoint of an archive, see query_checkpoint.py
 
-Spark writes and reads the Parquet files, so its workers need no library; the process of the command commits them to the
+An engine writes Parquet files (`spark_lake.py`, `batch_files.py`), and the process of the command commits them to the
 table's log. A reader gets the files of a snapshot, which no later batch and no compaction changes.
 """
 
@@ -13,15 +13,19 @@ import json
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from amqp_broker.pipeline.event_rows import FIELDS, POISONED, POISONED_SCHEMA, SCHEMA
-from amqp_broker.pipeline.lake_table import PARTITION, LakeRefused, LakeTable, storage_options
+from amqp_broker.pipeline.event_rows import ARROW, FIELDS, POISONED, POISONED_ARROW
+from amqp_broker.pipeline.lake_slice import EVERYTHING, Slice
+from amqp_broker.pipeline.lake_table import LakeRefused, LakeTable, storage_options
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyarrow.dataset import Dataset
+    from pyarrow.fs import FileSystem
 
-TABLES: Final = {"events": SCHEMA, "poisoned": POISONED_SCHEMA}
+    from amqp_broker.pipeline.lake_table import DataFile
+
+COLUMNS: Final = {"events": ARROW, "poisoned": POISONED_ARROW}
 # The column that decides a row's date.
 TIMES: Final = {"events": "time", "poisoned": "archived_at"}
 
@@ -34,7 +38,11 @@ def place_of(path: str) -> str:
     return path.rstrip("/") if "://" in path else str(Path(path).absolute())
 
 
-def tables_of(place: str, setting: Callable[[str], str | None] = lambda name: None) -> dict[str, LakeTable]:
+def no_setting(name: str) -> None:
+    """Return no value for any setting of Hadoop."""
+
+
+def tables_of(place: str, setting: Callable[[str], str | None] = no_setting) -> dict[str, LakeTable]:
     """Return the tables of the lake at a place; `setting` returns a setting of Hadoop."""
     options = storage_options(setting)
     return {
@@ -43,39 +51,35 @@ def tables_of(place: str, setting: Callable[[str], str | None] = lambda name: No
     }
 
 
-def hadoop_setting(spark: SparkSession) -> Callable[[str], str | None]:
-    """Return a function from the name of a setting of Hadoop to its value in this session."""
-    get: Callable[[str], str | None] = spark._jsparkSession.sessionState().newHadoopConf().get
-    return get
-
-
 class Lake:
-    """A lake at a path, or at an address of an object store (s3a:…)."""
+    """A lake at a path, or at an address of an object store (s3a:…); `setting` returns a setting of Hadoop."""
 
-    def __init__(self, spark: SparkSession, path: str) -> None:
-        self.spark = spark
+    def __init__(self, path: str, setting: Callable[[str], str | None] = no_setting) -> None:
         self.path = place_of(path)
-        self.tables = tables_of(self.path, hadoop_setting(spark))
+        self.options = storage_options(setting)
+        self.tables = tables_of(self.path, setting)
 
     @property
     def address(self) -> str:
         """The lake's place for Spark, whose own default may be another file system."""
         return self.path if "://" in self.path else f"file://{self.path}"
 
+    @property
+    def files(self) -> FileSystem:
+        from amqp_broker.pipeline.lake_files import files_at
+
+        return files_at(self.path, self.options)
+
     def checkpoint(self, job: str) -> str:
         return f"{self.address}/checkpoints/{job}"
 
     def query_of(self, job: str) -> str:
-        """Return Spark's id of the query with the checkpoint of a job, or "" if there is no checkpoint."""
-        if "://" not in self.path:
-            file = Path(self.path, "checkpoints", job, "metadata")
-            return str(json.loads(file.read_text("utf-8"))["id"]) if file.exists() else ""
-        jvm: Any = self.spark._jvm
-        path = jvm.org.apache.hadoop.fs.Path(f"{self.checkpoint(job)}/metadata")
-        files = path.getFileSystem(self.spark._jsparkSession.sessionState().newHadoopConf())
-        if not files.exists(path):
+        """Return the id of the query with the checkpoint of a job, or "" if there is no checkpoint."""
+        try:
+            with self.files.open_input_stream(f"checkpoints/{job}/metadata") as file:
+                return str(json.loads(file.read())["id"])
+        except FileNotFoundError:
             return ""
-        return str(json.loads(self.spark.read.text(str(path.toString())).collect()[0][0])["id"])
 
     def exists(self) -> bool:
         """Return whether there is a lake. Raise LakeRefused if it is of an older version."""
@@ -99,42 +103,26 @@ class Lake:
         for table in self.tables.values():
             table.create()
 
-    # Reading
-
-    def read(self, table: str = "events", since: datetime | None = None, until: datetime | None = None) -> DataFrame:
-        """Return a snapshot of a table, or of its dates from `since` to `until`; empty if there is no table.
+    def data_files(self, table: str = "events", part: Slice = EVERYTHING) -> list[DataFile]:
+        """Return the files of a table's newest snapshot, or those with the dates of a slice.
 
         Raise LakeRefused if the lake is of an older version, or a newer one.
         """
         self.exists()
-        dates = [None if time is None else time.date() for time in (_utc(since), _utc(until))]
-        files = self.tables[table].files(*dates)
-        if not files:
-            return self.spark.createDataFrame([], TABLES[table])
-        paths = [f"{self.address}/{table}/{file.path}" for file in files]
+        dates = [None if time is None else time.date() for time in (_utc(part.since), _utc(part.until))]
+        return self.tables[table].files(*dates)
+
+    def dataset(self, table: str = "events", part: Slice = EVERYTHING) -> Dataset:
+        """Return a snapshot of a table for pyarrow and DuckDB, or that of the dates of a slice.
+
+        Raise LakeRefused, as `data_files` does.
+        """
+        import pyarrow.dataset as arrow
+
+        paths = [f"{table}/{file.path}" for file in self.data_files(table, part)]
         # A column that a file lacks is NULL.
-        return self.spark.read.schema(TABLES[table]).parquet(*paths)
-
-    # Writing
-
-    def append(self, table: str, rows: DataFrame, query: str, batch: int, writer: str) -> int:
-        """Append the rows of a batch; return their number. Raise LakeRefused, as `LakeTable.commit` does."""
-        target = self.tables[table]
-        folder = target.new_folder(query, batch)
-        self.write_files(table, rows, folder)
-        return target.commit(folder, {query: batch}, writer)
-
-    def write_files(self, table: str, rows: DataFrame, folder: str) -> None:
-        """Write rows into a folder of a table, which shows them after their commit only."""
-        from pyspark.sql import functions as F
-
-        # Delta's type of a time; Spark's default is one of its own.
-        rows.sparkSession.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
-        (
-            rows.withColumn(PARTITION, F.to_date(TIMES[table]))
-            .write.partitionBy(PARTITION)
-            .option("mapreduce.fileoutputcommitter.marksuccessfuljobs", "false")
-            .parquet(f"{self.address}/{table}/{folder}")
+        return arrow.FileSystemDataset.from_paths(
+            paths, schema=COLUMNS[table], format=arrow.ParquetFileFormat(), filesystem=self.files
         )
 
     def compact(self) -> int:
@@ -147,15 +135,16 @@ class Lake:
         return joined
 
 
-def export(events: DataFrame, target: str) -> int:
-    """Write events to a new folder as plain Parquet files by date; return their number."""
-    from pyspark.sql import Observation
-    from pyspark.sql import functions as F
+def extent(lake: Lake) -> str:
+    """Return a sentence about the number and the times of all events of a lake."""
+    import pyarrow.compute as pc
 
-    seen = Observation()
-    counted = events.observe(seen, F.count("*").alias("rows"))
-    counted.withColumn(PARTITION, F.to_date("time")).write.partitionBy(PARTITION).mode("append").parquet(target)
-    return int(seen.get["rows"])
+    times = lake.dataset().to_table(columns=["time"])["time"]
+    if not len(times):
+        return "It has no events at all."
+    ends = pc.min_max(times).as_py()
+    first, last = (f"{ends[name]:%Y-%m-%d %H:%M:%S}" for name in ("min", "max"))
+    return f"It has {len(times):,} events, from {first} to {last} UTC."
 
 
 def _utc(time: datetime | None) -> datetime | None:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from deltalake import CommitProperties, DeltaTable, Schema
 
 # Increased when columns are added: an older program refuses the table, a newer one adds the columns.
-VERSION: Final = 1
+VERSION: Final = 2
 VERSION_PROPERTY: Final = "amqp-broker.schema-version"
 OWNER_PROPERTY: Final = "amqp-broker.archive-of."
 # Sizes up to which files are joined: those of single batches first, then the results.

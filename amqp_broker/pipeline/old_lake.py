@@ -17,8 +17,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from amqp_broker.pipeline.lake import TABLES, Lake, place_of
+from amqp_broker.pipeline.lake import Lake, place_of
 from amqp_broker.pipeline.lake_table import LakeRefused
+from amqp_broker.pipeline.spark_lake import TABLES, SparkLake
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -105,7 +106,7 @@ def convert(spark: SparkSession, old: str, new: str) -> int:
 
     Each table is one commit. A conversion that was interrupted continues; one that is complete changes nothing.
     """
-    source, lake = OldLake(spark, old), Lake(spark, new)
+    source, lake = OldLake(spark, old), SparkLake(spark, new)
     pieces = {table: source.pieces(table) for table in TABLES}
     if not any(pieces.values()):
         raise LakeRefused(f"there is no lake of an older version at '{old}'")

@@ -68,9 +68,5 @@ def json_in_html(value: object) -> str:
 
 
 def shown(value: float) -> str:
-    """Return a number with its significant digits."""
-    if value >= 1_000_000:
-        return f"{value / 1_000_000:.4g}M"
-    if value >= 10_000:
-        return f"{value / 1000:.4g}k"
-    return f"{value:.4g}"
+    """Return a number: a whole one, and one from 1,000, without a fraction; others with four digits."""
+    return f"{value:,.0f}" if abs(value) >= 1000 or float(value).is_integer() else f"{value:.4g}"

@@ -6,17 +6,13 @@ from collections import defaultdict
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from html import escape
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from amqp_broker.pipeline.findings import findings, name_of
 from amqp_broker.pipeline.intervals import TracedTime, interval_text
 from amqp_broker.pipeline.page_document import document
 from amqp_broker.pipeline.plots import Chart, Without, shown
-from amqp_broker.pipeline.report_tables import PERCENTILES
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
-Row = dict[str, Any]
+from amqp_broker.pipeline.report_tables import PERCENTILES, Report, Row
 
 NOTHING: Final = "-"
 # Times of a message in a queue, by their columns.
@@ -64,6 +60,23 @@ SHOWN: Final[dict[str, tuple[str, dict[str, str], str]]] = {
         },
         "“Repeated” messages had died in this queue for this reason before: they circulate in a loop.",
     ),
+    "given_up": (
+        "Dropped and expired",
+        {"queue": "queue", "reason": "reason", "messages": "messages"},
+        "Messages that ended without a consumer; those that were dead-lettered are counted above as well.",
+    ),
+    "unrouted": (
+        "Routed nowhere",
+        {
+            "exchange": "exchange",
+            "routing_key": "routing key",
+            "messages": "messages",
+            "connection_name": "name",
+            "connection": "one of the connections",
+            "last_at": "last at",
+        },
+        "",
+    ),
     "redelivery": (
         "Redelivery",
         {
@@ -80,6 +93,7 @@ SHOWN: Final[dict[str, tuple[str, dict[str, str], str]]] = {
         "Slowest consumers",
         {
             "queue": "queue",
+            "connection_name": "name",
             "connection": "connection",
             "channel": "channel",
             "user": "user",
@@ -96,6 +110,7 @@ SHOWN: Final[dict[str, tuple[str, dict[str, str], str]]] = {
     "publishers": (
         "Busiest publishers",
         {
+            "connection_name": "name",
             "connection": "connection",
             "user": "user",
             "published": "publishes",
@@ -119,15 +134,16 @@ SHOWN: Final[dict[str, tuple[str, dict[str, str], str]]] = {
 }
 
 
-def page(tables: dict[str, DataFrame], title: str = "Report of a message trace", note: str = "") -> str:
-    """Return the page for the tables of a report (report_tables.TABLES), with a note on top."""
-    summaries = [row.asDict() for row in tables["summary"].collect()]
-    small = {name: _by_vhost(_limited(tables[name])) for name in SHOWN}
-    opened = _by_vhost(tables["open"].groupBy("vhost").agg({"open": "sum", "oldest_age_s": "max"}))
+def page(report: Report, title: str = "Report of a message trace", note: str = "") -> str:
+    """Return the page of an open report, with a note on top."""
+    summaries = report.select("SELECT * FROM summary")
+    tables = {name: by_vhost(report.select(f"SELECT * FROM {name}")) for name in SHOWN}
+    nacked = "SELECT vhost, exchange, sum(nacked) AS nacked FROM exchanges GROUP BY vhost, exchange"
+    tables["exchanges"] = by_vhost(report.select(nacked))
     of_plots = [
-        (_by_vhost(_first(tables["queues"], "queue", "sum(arrived) + sum(delivered)")), "queue"),
-        (_by_vhost(_first(tables["queues"].where("depth IS NOT NULL"), "queue", "max(depth)")), "queue"),
-        (_by_vhost(_first(tables["exchanges"], "exchange", "sum(published)")), "exchange"),
+        (_busiest(report, "queues", "queue", "sum(arrived) + sum(delivered)"), "queue"),
+        (_busiest(report, "queues", "queue", "max(depth)"), "queue"),
+        (_busiest(report, "exchanges", "exchange", "sum(published)"), "exchange"),
     ]
     parts = [f"<h1>{escape(title)}</h1>"]
     if note or not summaries:
@@ -136,8 +152,10 @@ def page(tables: dict[str, DataFrame], title: str = "Report of a message trace",
         parts.append(SEARCH)
     for number, summary in enumerate(summaries):
         vhost = summary["vhost"]
-        parts += _head(summary, {name: small[name][vhost] for name in SHOWN}, opened[vhost])
-        parts.append(_section("totals", small["totals"][vhost]))
+        of_vhost = {name: found[vhost] for name, found in tables.items()}
+        parts += _head(summary, of_vhost)
+        parts.append(_findings(of_vhost))
+        parts.append(_section("totals", of_vhost["totals"]))
         lines = [_lines(found[vhost], by) for found, by in of_plots]
         interval = interval_text(summary["interval_ms"])
         parts.append(
@@ -147,93 +165,89 @@ def page(tables: dict[str, DataFrame], title: str = "Report of a message trace",
         )
         charts = _charts(summary, *lines)
         parts.append(f'<div class="charts" id="charts{number}">{"".join(chart.html() for chart in charts)}</div>')
-        parts += [_section(name, small[name][vhost]) for name in SHOWN if name != "totals"]
+        parts += [_section(name, of_vhost[name]) for name in SHOWN if name != "totals"]
     return document(title, "\n".join(parts), SCRIPTS, ["uplot.css", "report.css"])
 
 
-def _by_vhost(table: DataFrame) -> dict[str, list[Row]]:
+def by_vhost(rows: list[Row]) -> dict[str, list[Row]]:
+    """Return rows by their vhost."""
     found: dict[str, list[Row]] = defaultdict(list)
-    for row in table.collect():
-        found[row["vhost"]].append(row.asDict())
+    for row in rows:
+        found[row["vhost"]].append(row)
     return found
 
 
-def _limited(table: DataFrame) -> DataFrame:
-    """Return the first rows of each vhost, each with the number of all rows of its vhost."""
-    from pyspark.sql import Window
-    from pyspark.sql import functions as F
-
-    of_vhost = Window.partitionBy("vhost")
-    placed = table.withColumn("place", F.monotonically_increasing_id())
-    ranked = placed.withColumn("rank", F.row_number().over(of_vhost.orderBy("place")))
-    counted = ranked.withColumn("rows", F.count("*").over(of_vhost))
-    return counted.where(F.col("rank") <= ROWS_MAX).orderBy("place")
-
-
-def _first(table: DataFrame, by: str, weight: str) -> DataFrame:
-    """Return the rows of the queues (or exchanges) of each vhost with the greatest weight, in this order."""
-    from pyspark.sql import Window
-    from pyspark.sql import functions as F
-
-    order = Window.partitionBy("vhost").orderBy(F.desc("weight"), by)
-    weights = table.groupBy("vhost", by).agg(F.expr(weight).alias("weight"))
-    ranked = weights.withColumn("rank", F.row_number().over(order)).where(F.col("rank") <= LINES_MAX)
-    return table.join(F.broadcast(ranked), ["vhost", by]).orderBy("vhost", "rank", "interval_start")
+def _busiest(report: Report, table: str, by: str, weight: str) -> dict[str, list[Row]]:
+    """Return by vhost the rows of the queues (or exchanges) with the greatest weight, in this order."""
+    rows = report.select(f"""
+        WITH weights AS (SELECT vhost, {by}, {weight} AS weight FROM {table} GROUP BY vhost, {by}),
+        ranked AS (SELECT *, row_number() OVER (PARTITION BY vhost ORDER BY weight DESC, {by}) AS place FROM weights)
+        SELECT {table}.*, place FROM {table} JOIN ranked USING (vhost, {by})
+        WHERE place <= {LINES_MAX} AND weight IS NOT NULL ORDER BY vhost, place, interval_start
+    """)
+    return by_vhost(rows)
 
 
 def _section(name: str, rows: list[Row]) -> str:
     heading, heads, note = SHOWN[name]
     if not rows:
         return ""
-    if rows[0]["rows"] > len(rows):
-        note += (
-            f" These are the first {len(rows):,} of {rows[0]['rows']:,} rows; the table {name} of the report has all."
-        )
-    return f'<h3>{heading}</h3><p class="note">{escape(note)}</p>{table(rows, heads)}'
+    if len(rows) > ROWS_MAX:
+        note += f" These are the first {ROWS_MAX:,} of {len(rows):,} rows; the table {name} of the report has all."
+    return f'<h3>{heading}</h3><p class="note">{escape(note)}</p>{table(rows[:ROWS_MAX], heads)}'
 
 
-def _head(summary: Row, tables: dict[str, list[Row]], opened: list[Row]) -> list[str]:
+def _head(summary: Row, tables: dict[str, list[Row]]) -> list[str]:
     """Return the headline of a vhost: its most important figures, and what they do not contain."""
     span = f"{_text(summary['first_at'])} to {_text(summary['last_at'])} UTC"
     if summary["traced_s"]:
         span += f" ({shown(summary['traced_s'])} s)"
-    parts = [f"<h2>vhost {escape(summary['vhost'])}</h2><p>{escape(span)}: {summary['events']:,} events.</p>"]
+    parts = [f"<h2>vhost {escape(summary['vhost'])}</h2><p>{escape(span)}: {shown(summary['events'])} events.</p>"]
     tiles = "".join(
         f"<div><dt>{label}</dt><dd>{escape(value)}<small>{escape(note)}</small></dd></div>"
-        for label, value, note in figures(summary, tables, opened)
+        for label, value, note in figures(summary, tables)
     )
     parts.append(f"<dl>{tiles}</dl>")
     if summary["unnumbered"]:
         parts.append(
-            f'<p class="note">{summary["unnumbered"]:,} events have no message number (as in a firehose): they '
+            f'<p class="note">{shown(summary["unnumbered"])} events have no message number (as in a firehose): they '
             "are counted, but have no latencies.</p>"
         )
     if summary["untimed"]:
-        parts.append(f'<p class="note">{summary["untimed"]:,} events have the time at which they were archived.</p>')
+        parts.append(
+            f'<p class="note">{shown(summary["untimed"])} events have the time at which they were archived.</p>'
+        )
     return parts
 
 
-def figures(summary: Row, tables: dict[str, list[Row]], opened: list[Row]) -> Iterable[tuple[str, str, str]]:
-    """Return label, value and note of the figures of a headline; rates are over the time of the trace.
+def _findings(tables: dict[str, list[Row]]) -> str:
+    """Return the findings of a vhost as a list."""
+    found = findings(tables)
+    if not found:
+        return '<p class="findings">Nothing was lost, dropped or delivered twice, and no queue is behind.</p>'
+    items = "".join(f"<li><b>{escape(one.subject)}</b>: {escape(one.text)}" for one in found)
+    return f'<ol class="findings">{items}</ol>'
 
-    `opened` is a row with the open messages of all queues, or empty.
-    """
+
+def figures(summary: Row, tables: dict[str, list[Row]]) -> Iterable[tuple[str, str, str]]:
+    """Return label, value and note of the figures of a headline; rates are over the time of the trace."""
     for name, label in (("published", "Publishes"), ("delivered", "Deliveries"), ("acked", "Acks")):
         seconds = summary["traced_s"]
         yield label, _text(summary[name]), f"{shown(summary[name] / seconds)} a second" if seconds else ""
     again = 100 * summary["redelivered"] / max(1, summary["delivered"])
     yield "Redeliveries", _text(summary["redelivered"]), f"{shown(again)} % of the deliveries"
-    yield "Dead letters", _text(summary["dead_lettered"]), f"{summary['in_loops']:,} in loops"
+    yield "Dead letters", _text(summary["dead_lettered"]), f"{shown(summary['in_loops'])} in loops"
     yield "Routed nowhere", _text(summary["unrouted"]), "of the publishes"
     if summary["unnumbered"] < summary["events"]:
-        note = "".join(f"the oldest for {shown(row['max(oldest_age_s)'])} s" for row in opened)
-        yield "Still open", _text(sum(row["sum(open)"] for row in opened)), note
+        ages_s = [row["oldest_age_s"] for row in tables["open"]]
+        note = f"the oldest for {shown(max(ages_s))} s" if ages_s else ""
+        yield "Still open", _text(sum(row["open"] for row in tables["open"])), note
     for row in tables["consumers"][:1]:
         if row["handling_ms_p95"] is not None:
-            note = f"{row['connection']}, queue {row['queue']}"
+            note = f"{name_of(row)}, queue {row['queue']}"
             yield "Slowest consumer, p95", f"{shown(row['handling_ms_p95'])} ms", note
     for row in tables["publishers"][:1]:
-        yield "Busiest publisher", f"{shown(row['share_percent'])} %", row["connection"]
+        yield "Busiest publisher", f"{shown(row['share_percent'])} %", name_of(row)
 
 
 def _charts(
@@ -295,7 +309,7 @@ def traced_time(summary: Row) -> TracedTime:
 
 
 def _ms(time: datetime) -> float:
-    return time.replace(tzinfo=UTC).timestamp() * 1000
+    return time.timestamp() * 1000
 
 
 def table(rows: list[Row], heads: dict[str, str]) -> str:
@@ -311,9 +325,7 @@ def _text(value: Any) -> str:
     if value is None:
         return NOTHING
     if isinstance(value, datetime):
-        return value.isoformat(" ", "seconds")
+        return value.astimezone(UTC).replace(tzinfo=None).isoformat(" ", "seconds")
     if isinstance(value, list):
         return ", ".join(value) or NOTHING
-    if isinstance(value, float):
-        return shown(value)
-    return f"{value:,}" if isinstance(value, int) else str(value)
+    return shown(value) if isinstance(value, (int, float)) else str(value)

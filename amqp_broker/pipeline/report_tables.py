@@ -1,42 +1,38 @@
-"""Reports on messages, computed with Spark SQL from the events of a lake: see `TABLES`.
+"""Reports on messages, computed with SQL from the events of a lake: see `TABLES`.
+
+The queries are Spark's, which `spark_report.py` runs; `local_report.py` runs the same with DuckDB in this process.
 
 A message is identified by (node, numbered_since_us, message_number). It *arrives* in a queue with the publish or the
 dead-lettering that routed it there. RabbitMQ's firehose has no message numbers, so its reports have only counts of
 publishes, deliveries and redeliveries, with the times of publishers or of the archive.
 
-Latencies are milliseconds. A percentile is exact, with linear interpolation between two values (Spark's `percentile`,
-numpy's default). A latency belongs to the interval in which it ended.
+Latencies are milliseconds. A percentile is exact, with linear interpolation between two values (numpy's default). A
+latency belongs to the interval in which it ended.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
-from contextlib import contextmanager
-from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, Self
 
 from amqp_broker.pipeline.intervals import interval_ms_of
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pyspark.sql import DataFrame, SparkSession
-
-    from amqp_broker.pipeline.lake import Lake
-
 MESSAGE: Final = "node, numbered_since_us, message_number"
-# `interval_ms` is a parameter of all queries.
-INTERVAL_START: Final = "timestamp_micros(unix_micros(time) - pmod(unix_micros(time), 1000L * :interval_ms))"
+# `:interval_ms` stands for a number in all queries.
+INTERVAL_START: Final = (
+    "timestamp_micros(unix_micros(time) - pmod(unix_micros(time), 1000 * CAST(:interval_ms AS bigint)))"
+)
 PERCENTILES: Final = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 
 
 def _latencies(name: str) -> str:
     """Return SQL for percentiles and maximum (ms) of a column of microseconds, NULL if it is empty."""
-    wanted = ", ".join(f"{quantile}D" for quantile in PERCENTILES.values())
-    # Spark computes equal aggregates once.
+    wanted = ", ".join(f"{quantile}" for quantile in PERCENTILES.values())
+    # Equal aggregates are computed once.
     columns = [
-        f"percentile({name}_us, array({wanted}))[{index}] / 1000 AS {name}_ms_{label}"
-        for index, label in enumerate(PERCENTILES)
+        f"element_at(percentile({name}_us, array({wanted})), {place}) / 1000 AS {name}_ms_{label}"
+        for place, label in enumerate(PERCENTILES, 1)
     ]
     return f"{', '.join(columns)}, max({name}_us) / 1000 AS {name}_ms_max"
 
@@ -44,11 +40,11 @@ def _latencies(name: str) -> str:
 # All events of a message in a queue, including its arrival.
 STEPS: Final = f"""
 SELECT time, trace_offset, trace_index, vhost, queue, {MESSAGE}, event, redelivered, no_ack, requeue, reason,
-       connection, channel, user, CAST(NULL AS bigint) AS body_bytes
+       connection, connection_name, channel, user, CAST(NULL AS bigint) AS body_bytes
 FROM slice WHERE queue IS NOT NULL AND event <> 'dead_letter'
 UNION ALL
 SELECT time, trace_offset, trace_index, vhost, explode(routed_queues), {MESSAGE}, 'arrive', NULL, NULL, NULL, NULL,
-       NULL, NULL, NULL, body_bytes
+       NULL, NULL, NULL, NULL, body_bytes
 FROM slice WHERE event IN ('publish', 'dead_letter')
 """
 
@@ -101,7 +97,7 @@ FROM timed GROUP BY vhost, queue, {INTERVAL_START} ORDER BY vhost, queue, interv
 # The same queues over the whole time, the busiest first, with their arrivals over the time that the trace was on.
 TOTALS: Final = f"""
 WITH spans AS (
-  SELECT vhost, nullif(unix_micros(max(time)) - unix_micros(min(time)), 0) / 1e6D AS traced_s FROM slice GROUP BY vhost
+  SELECT vhost, nullif(unix_micros(max(time)) - unix_micros(min(time)), 0) / 1e6 AS traced_s FROM slice GROUP BY vhost
 )
 SELECT vhost, queue,
        count_if(event = 'arrive') AS arrived, count_if(event = 'arrive') / first(traced_s) AS arrived_per_s,
@@ -112,7 +108,8 @@ FROM timed JOIN spans USING (vhost) GROUP BY vhost, queue ORDER BY arrived + del
 
 # Connections that publish, the busiest first.
 PUBLISHERS: Final = """
-SELECT vhost, connection, first(user) AS user, count(*) AS published, sum(body_bytes) AS body_bytes,
+SELECT vhost, max(connection_name) AS connection_name, connection, first(user) AS user, count(*) AS published,
+       sum(body_bytes) AS body_bytes,
        count_if(size(routed_queues) = 0) AS unrouted,
        100 * count(*) / sum(count(*)) OVER (PARTITION BY vhost) AS share_percent
 FROM slice WHERE event = 'publish' AND connection IS NOT NULL
@@ -166,9 +163,25 @@ FROM dead LEFT JOIN arrived USING (vhost, queue, {MESSAGE})
 GROUP BY vhost, queue, reason ORDER BY dead_lettered DESC, vhost, queue, reason
 """
 
+# Messages that ended without a consumer. Those that were dead-lettered are in DEAD_LETTERS as well.
+GIVEN_UP: Final = """
+SELECT vhost, queue, CASE WHEN event = 'expire' THEN 'expired' ELSE reason END AS reason, count(*) AS messages
+FROM slice WHERE event IN ('expire', 'drop')
+GROUP BY vhost, queue, CASE WHEN event = 'expire' THEN 'expired' ELSE reason END
+ORDER BY messages DESC, vhost, queue, reason
+"""
+
+# Publishes that reached no queue, by exchange and routing key.
+UNROUTED: Final = """
+SELECT vhost, exchange, routing_key, count(*) AS messages, max(connection_name) AS connection_name,
+       max(connection) AS connection, max(time) AS last_at
+FROM slice WHERE event = 'publish' AND size(routed_queues) = 0
+GROUP BY vhost, exchange, routing_key ORDER BY messages DESC, vhost, exchange, routing_key
+"""
+
 # Consumers with acks, the slowest first.
 CONSUMERS: Final = f"""
-SELECT vhost, queue, connection, channel, first(user) AS user,
+SELECT vhost, queue, max(connection_name) AS connection_name, connection, channel, first(user) AS user,
        count_if(event = 'deliver') AS delivered, count_if(event = 'ack') AS acked,
        count_if(event = 'nack') AS nacked, {_latencies("handling")}, max(time) AS last_at
 FROM timed WHERE event IN ('deliver', 'ack', 'nack') AND connection IS NOT NULL
@@ -185,7 +198,7 @@ WITH messages AS (
   FROM timed WHERE message_number IS NOT NULL GROUP BY vhost, queue, {MESSAGE}
 )
 SELECT vhost, queue, count(*) AS open, count_if(held > 0) AS delivered, min(arrived_at) AS oldest_at,
-       (SELECT (unix_micros(max(time))) FROM slice) / 1e6 - unix_micros(min(arrived_at)) / 1e6 AS oldest_age_s
+       (SELECT unix_micros(max(time)) FROM slice) / 1e6 - unix_micros(min(arrived_at)) / 1e6 AS oldest_age_s
 FROM messages WHERE arrived_at IS NOT NULL AND ends = 0
 GROUP BY vhost, queue ORDER BY open DESC, vhost, queue
 """
@@ -197,7 +210,7 @@ SELECT vhost, count(*) AS events, min(time) AS first_at, max(time) AS last_at,
        count_if(event = 'dead_letter') AS dead_lettered,
        count_if(event = 'dead_letter' AND death_count > 1) AS in_loops,
        count_if(event = 'publish' AND size(routed_queues) = 0) AS unrouted,
-       nullif(unix_micros(max(time)) - unix_micros(min(time)), 0) / 1e6D AS traced_s,
+       nullif(unix_micros(max(time)) - unix_micros(min(time)), 0) / 1e6 AS traced_s,
        count_if(message_number IS NULL) AS unnumbered, count_if(time_source = 'archive') AS untimed,
        CAST(:interval_ms AS bigint) AS interval_ms
 FROM slice GROUP BY vhost ORDER BY vhost
@@ -211,63 +224,42 @@ TABLES: Final = {
     "exchanges": EXCHANGES,
     "redelivery": REDELIVERY,
     "dead_letters": DEAD_LETTERS,
+    "given_up": GIVEN_UP,
+    "unrouted": UNROUTED,
     "consumers": CONSUMERS,
     "publishers": PUBLISHERS,
     "open": OPEN,
 }
 
 
-def slice_of(lake: Lake, since: datetime | None, until: datetime | None, vhost: str | None) -> DataFrame:
-    """Return the events from `since` to before `until`, of one vhost or of all."""
-    from pyspark.sql import functions as F
-
-    events = lake.read("events", since, until)
-    if since is not None:
-        events = events.where(F.col("time") >= F.lit(since))
-    if until is not None:
-        events = events.where(F.col("time") < F.lit(until))
-    return events if vhost is None else events.where(F.col("vhost") == vhost)
+Row = dict[str, Any]
 
 
-def extent(lake: Lake) -> str:
-    """Return a sentence about the number and the times of all events of a lake."""
-    ends = [f"date_format({end}(time), 'yyyy-MM-dd HH:mm:ss')" for end in ("min", "max")]
-    [[count, first, last]] = lake.read("events").selectExpr("count(*)", *ends).collect()
-    return f"It has {count:,} events, from {first} to {last} UTC." if count else "It has no events at all."
+class Report(ABC):
+    """The tables of a report while it is open. A query names them, or a view of the events.
+
+    Times in rows are in UTC.
+    """
+
+    @abstractmethod
+    def __enter__(self) -> Self: ...
+
+    @abstractmethod
+    def __exit__(self, *error: object) -> None: ...
+
+    @abstractmethod
+    def select(self, query: str) -> list[Row]:
+        """Return the rows of a query over the tables."""
+
+    @abstractmethod
+    def write(self, target: str, on_table: Callable[[str], None] = lambda name: None) -> None:
+        """Write each table to `target`/<name> as one Parquet file, instead of what is there."""
 
 
-@contextmanager
-def computed(spark: SparkSession, events: DataFrame) -> Iterator[dict[str, DataFrame]]:
-    """Provide the report's tables of these events by name; shared results are cached until the block ends."""
-    from pyspark import StorageLevel
-
-    events.drop("body", "properties").createOrReplaceTempView("slice")
-    spark.sql(STEPS).createOrReplaceTempView("steps")
-    timed = spark.sql(TIMED).persist(StorageLevel.MEMORY_AND_DISK)
-    timed.createOrReplaceTempView("timed")
-    try:
-        [[traced_us]] = spark.sql("SELECT unix_micros(max(time)) - unix_micros(min(time)) FROM slice").collect()
-        interval_ms = interval_ms_of(traced_us or 0)
-        yield {name: spark.sql(query, {"interval_ms": interval_ms}) for name, query in TABLES.items()}
-    finally:
-        timed.unpersist()
-        for view in ("timed", "steps", "slice"):
-            spark.catalog.dropTempView(view)
+def queries_of(traced_us: int | None) -> dict[str, str]:
+    """Return the queries of the tables for a trace of this length."""
+    interval_ms = interval_ms_of(traced_us or 0)
+    return {name: query.replace(":interval_ms", str(interval_ms)) for name, query in TABLES.items()}
 
 
-def write(
-    tables: dict[str, DataFrame], folder: str, on_table: Callable[[str], None] = lambda name: None
-) -> dict[str, DataFrame]:
-    """Write each table to `folder`/<name> as one Parquet file; return the tables read from there."""
-    written = {}
-    for name, table in tables.items():
-        on_table(name)
-        path = f"{folder.rstrip('/')}/{name}"
-        table.coalesce(1).write.mode("overwrite").parquet(path)
-        written[name] = table.sparkSession.read.schema(table.schema).parquet(path)
-    return written
-
-
-def rows_of(table: DataFrame, limit: int) -> list[dict[str, Any]]:
-    """Return the first rows."""
-    return [row.asDict() for row in table.limit(limit).collect()]
+TRACED_US: Final = "SELECT unix_micros(max(time)) - unix_micros(min(time)) AS traced_us FROM slice"

@@ -27,8 +27,8 @@ POISON: Final = pa.schema({"poison": pa.string(), "raw": RAW})
 _START_OF_TIME: Final = datetime(1970, 1, 1, tzinfo=UTC)
 # The columns that the place of a record's row has.
 OF_PLACES: Final = (
-    *("event", "queue", "routed_queues", "connection", "channel", "user", "redelivered", "no_ack", "requeue"),
-    *("is_ack", "reply_code", "reply_text", "reason", "death_count"),
+    *("event", "queue", "routed_queues", "connection", "connection_name", "channel", "user", "redelivered", "no_ack"),
+    *("requeue", "is_ack", "reply_code", "reply_text", "reason", "death_count"),
 )
 # The kinds of events whose value is the column.
 VALUES: Final = {

@@ -27,9 +27,9 @@ DATA: Final = (
 )
 # Packages of the extras, and others that libraries use only if they are there.
 LEFT_OUT: Final = (
-    *("celery", "deltalake", "mcp", "numpy", "pandas", "pyarrow", "pyspark", "pyspark_amqp", "pytest", "_pytest"),
-    *("IPython", "PIL", "hypothesis", "matplotlib", "psutil", "pydantic", "pydantic_core", "readline", "setuptools"),
-    *("tkinter", "yaml"),
+    *("celery", "deltalake", "duckdb", "mcp", "numpy", "pandas", "pyarrow", "pyspark", "pyspark_amqp", "pytest"),
+    *("_pytest", "IPython", "PIL", "hypothesis", "matplotlib", "psutil", "pydantic", "pydantic_core", "readline"),
+    *("setuptools", "tkinter", "yaml"),
 )
 
 

@@ -42,7 +42,7 @@ def test_a_plot_shows_the_values_at_the_pointer(browser: Browser, tmp_path: Path
     assert browser.colours("canvas") > 2
     # The pointer goes to the middle.
     ActionChains(browser.driver).move_to_element(browser.driver.find_element(By.CSS_SELECTOR, ".u-over")).perform()
-    assert browser.texts(".u-legend .u-value") == ["14:14:01", "12.35k", "0.25"]
+    assert browser.texts(".u-legend .u-value") == ["14:14:01", "12,346", "0.25"]
     assert browser.complaints() == []
 
 

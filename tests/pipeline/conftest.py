@@ -6,14 +6,20 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from amqp_broker.pipeline import report_tables
 from amqp_broker.pipeline.lake import Lake
+from amqp_broker.pipeline.lake_slice import EVERYTHING
+from amqp_broker.pipeline.local_report import LocalReport
+from amqp_broker.pipeline.report_tables import Report
+from amqp_broker.pipeline.spark_lake import SparkLake
+from amqp_broker.pipeline.spark_report import SparkReport
 from tests.pipeline import generated
 from tests.pipeline.generated import EVENTS, Event
 from tests.spark_session import spark
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from collections.abc import Iterator
+
+    from pyspark.sql import SparkSession
 
 __all__ = ["spark"]
 
@@ -24,15 +30,28 @@ def events() -> list[Event]:
 
 
 @pytest.fixture(scope="package")
-def lake(spark: SparkSession, events: list[Event], tmp_path_factory: pytest.TempPathFactory) -> Lake:
+def folder(events: list[Event], tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Return the path of a lake with the events."""
     folder = tmp_path_factory.mktemp("lake")
     generated.write(events, folder)
-    return Lake(spark, str(folder))
+    return str(folder)
 
 
 @pytest.fixture(scope="package")
-def written(spark: SparkSession, lake: Lake, tmp_path_factory: pytest.TempPathFactory) -> dict[str, DataFrame]:
-    """Return the tables of the report of all events, as written."""
-    folder = tmp_path_factory.mktemp("report")
-    with report_tables.computed(spark, report_tables.slice_of(lake, None, None, None)) as computed:
-        return report_tables.write(computed, str(folder))
+def lake(folder: str) -> Lake:
+    return Lake(folder)
+
+
+@pytest.fixture(scope="package")
+def report(lake: Lake) -> Iterator[Report]:
+    """Yield the report on all events, computed in this process."""
+    with LocalReport(lake) as report:
+        yield report
+
+
+@pytest.fixture(scope="package")
+def spark_report(spark: SparkSession, folder: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkReport]:
+    """Yield the report on all events, computed and written by Spark."""
+    with SparkReport(SparkLake(spark, folder).read("events", EVERYTHING)) as report:
+        report.write(str(tmp_path_factory.mktemp("report")))
+        yield report

@@ -1,81 +1,65 @@
-"""Other engines read a lake as Spark wrote it, and Spark reads a snapshot."""
+"""A lake is found, and pyarrow reads its snapshots."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-import pyarrow.parquet as pq
-from deltalake import DeltaTable
+import pytest
 
-from amqp_broker.pipeline.event_rows import FIELDS, POISONED, POISONED_SCHEMA, SCHEMA
-from amqp_broker.pipeline.lake import Lake, export, place_of
-from tests.pipeline import delta_log
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
-NOON = datetime(2026, 11, 21, 12, 0, 0, 123456, tzinfo=UTC)
-
-
-def rows(spark: SparkSession, offsets: range, time: datetime = NOON) -> DataFrame:
-    names = [field.name for field in spark.createDataFrame([], SCHEMA).schema]
-    blank = dict.fromkeys(names)
-    told = [{**blank, "time": time, "trace_queue": "t", "trace_offset": offset} for offset in offsets]
-    return spark.createDataFrame([tuple(row[name] for name in names) for row in told], SCHEMA)
-
-
-def offsets_in(events: DataFrame) -> list[int]:
-    return sorted(row.trace_offset for row in events.select("trace_offset").collect())
-
-
-def test_a_snapshot_stays_as_it_was(spark: SparkSession, tmp_path: Path) -> None:
-    lake = Lake(spark, str(tmp_path / "a lake"))
-    assert (lake.exists(), offsets_in(lake.read())) == (False, [])
-    lake.create()
-    tomorrow = rows(spark, range(5, 8), NOON + timedelta(days=1))
-    assert lake.append("events", rows(spark, range(5)).union(tomorrow), "job", 0, "me") == 8
-    planned = lake.read()
-    lake.append("events", rows(spark, range(8, 10)), "job", 1, "me")
-    assert lake.tables["events"].compact() > 1
-    assert offsets_in(planned) == list(range(8))
-    assert offsets_in(lake.read()) == delta_log.offsets(Path(lake.path, "events")) == list(range(10))
-    assert offsets_in(lake.read(since=NOON + timedelta(hours=13))) == [5, 6, 7]
-    assert offsets_in(lake.read(until=NOON + timedelta(hours=1))) == [0, 1, 2, 3, 4, 8, 9]
-
-
-def test_others_read_every_type_as_it_was(spark: SparkSession, tmp_path: Path) -> None:
-    lake = Lake(spark, str(tmp_path))
-    lake.create()
-    names = ["time", "routed_queues", "body", "redelivered", "channel"]
-    values = (NOON, ["q", "ü"], b"\0\xff", True, 7)
-    given = dict(zip(names, values, strict=True))
-    schema = spark.createDataFrame([], SCHEMA).schema
-    row = tuple(given.get(field.name) for field in schema)
-    lake.append("events", spark.createDataFrame([row], schema), "job", 0, "me")
-    poisoned = spark.createDataFrame([("why", NOON, "t", 1, "k", {"a": "b"}, b"")], POISONED_SCHEMA)
-    lake.append("poisoned", poisoned, "job", 0, "me")
-    [found] = DeltaTable(f"{lake.path}/events").to_pyarrow_table().to_pylist()
-    assert list(found) == [*(field.name for field in FIELDS), "date"]
-    assert tuple(found[name] for name in names) == values
-    [found] = DeltaTable(f"{lake.path}/poisoned").to_pyarrow_table(columns=[f.name for f in POISONED]).to_pylist()
-    assert (found["headers"], found["archived_at"]) == ([("a", "b")], NOON)
-
-
-def test_an_export_is_plain_parquet(spark: SparkSession, tmp_path: Path) -> None:
-    tomorrow = rows(spark, range(3, 5), NOON + timedelta(days=1))
-    assert export(rows(spark, range(3)).union(tomorrow), str(tmp_path / "plain")) == 5
-    files = {
-        date: list((tmp_path / "plain" / f"date={date}").glob("*.parquet")) for date in ("2026-11-21", "2026-11-22")
-    }
-    assert {date: sum(pq.read_metadata(file).num_rows for file in found) for date, found in files.items()} == {
-        "2026-11-21": 3,
-        "2026-11-22": 2,
-    }
+from amqp_broker.pipeline.lake import Lake, extent, place_of
+from amqp_broker.pipeline.lake_slice import Slice
+from tests.pipeline import generated
+from tests.pipeline.generated import START_US, Event
 
 
 def test_a_place_is_absolute_and_s3_is_s3a() -> None:
     assert place_of("lake/") == str(Path.cwd() / "lake")
     assert place_of("s3://bucket/lake/") == "s3a://bucket/lake"
     assert place_of("hdfs://host/lake") == "hdfs://host/lake"
+
+
+def test_a_dataset_is_the_snapshot_of_its_time(tmp_path: Path) -> None:
+    lake = Lake(str(tmp_path))
+    assert (lake.exists(), lake.dataset().count_rows()) == (False, 0)
+    generated.write([{"time_us": START_US, "trace_offset": 1}], tmp_path)
+    planned = lake.dataset()
+    generated.append(lake.tables["events"], [{"time_us": START_US, "trace_offset": 2}], "made", 1)
+    assert lake.tables["events"].compact() == 2
+    assert (planned.count_rows(), lake.dataset().count_rows()) == (1, 2)
+
+
+def test_a_column_that_an_older_file_lacks_is_null(tmp_path: Path) -> None:
+    lake = Lake(str(tmp_path))
+    generated.write([{"time_us": START_US, "trace_offset": 1}], tmp_path)
+    [file] = lake.data_files()
+    import pyarrow.parquet as pq
+
+    path = tmp_path / "events" / file.path
+    pq.write_table(pq.read_table(path, partitioning=None).drop_columns(["connection_name"]), path)
+    assert lake.dataset().to_table().to_pylist()[0]["connection_name"] is None
+
+
+def test_only_files_of_the_dates_of_a_slice_are_read(tmp_path: Path) -> None:
+    day_us = 86_400_000_000
+    generated.write([{"time_us": START_US + day * day_us, "trace_offset": day} for day in range(3)], tmp_path)
+    second = datetime.fromtimestamp(START_US / 1e6 + 86_400, UTC)
+    assert len(Lake(str(tmp_path)).data_files(part=Slice(second, second))) == 1
+
+
+def test_the_query_of_a_job_is_in_its_checkpoint(tmp_path: Path) -> None:
+    lake = Lake(str(tmp_path))
+    assert lake.query_of("trace") == ""
+    (tmp_path / "checkpoints" / "trace").mkdir(parents=True)
+    (tmp_path / "checkpoints" / "trace" / "metadata").write_text('{"id":"abc"}', "utf-8")
+    assert lake.query_of("trace") == "abc"
+
+
+@pytest.mark.parametrize("name", ["some", "none"])
+def test_the_extent_of_a_lake_is_a_sentence(lake: Lake, events: list[Event], tmp_path: Path, name: str) -> None:
+    if name == "none":
+        assert extent(Lake(str(tmp_path))) == "It has no events at all."
+        return
+    times = [datetime.fromtimestamp(end(event["time_us"] for event in events) // 1_000_000, UTC) for end in (min, max)]
+    first, last = (f"{time:%Y-%m-%d %H:%M:%S}" for time in times)
+    assert extent(lake) == f"It has {len(events):,} events, from {first} to {last} UTC."

@@ -22,6 +22,7 @@ from amqp_broker.pipeline.event_rows import ARROW, FIELDS, Field
 from amqp_broker.pipeline.lake import tables_of
 from amqp_broker.pipeline.lake_table import (
     FILES_MAX,
+    VERSION,
     VERSION_PROPERTY,
     DataFile,
     LakeRefused,
@@ -108,15 +109,16 @@ def test_a_newer_program_adds_columns_and_an_older_one_is_refused(
     table: LakeTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     append(table, events(range(2)), "job", 0)
-    monkeypatch.setattr("amqp_broker.pipeline.lake_table.VERSION", 2)
+    monkeypatch.setattr("amqp_broker.pipeline.lake_table.VERSION", VERSION + 1)
     newer = LakeTable(table.place, [*FIELDS, Field("weight", "int", "")])
     newer.create()
     newer.create()
     monkeypatch.undo()
-    with pytest.raises(LakeRefused, match="has version 2 of its columns, and this amqp-broker knows those up to 1"):
+    problem = f"has version {VERSION + 1} of its columns, and this amqp-broker knows those up to {VERSION}"
+    with pytest.raises(LakeRefused, match=problem):
         table.files()
     found = DeltaTable(table.place)
-    assert found.metadata().configuration[VERSION_PROPERTY] == "2"
+    assert found.metadata().configuration[VERSION_PROPERTY] == str(VERSION + 1)
     assert found.to_pyarrow_table()["weight"].to_pylist() == [None, None]
 
 

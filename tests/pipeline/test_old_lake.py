@@ -66,8 +66,9 @@ def old(tmp_path: Path) -> Path:
 def test_an_old_lake_is_converted_once(spark: SparkSession, old: Path, tmp_path: Path) -> None:
     assert convert(spark, str(old), str(tmp_path / "new")) == 10
     assert convert(spark, str(old), str(tmp_path / "new")) == 0
-    lake = Lake(spark, str(tmp_path / "new"))
-    places = sorted(tuple(row) for row in lake.read().select("trace_offset", "trace_index").collect())
+    lake = Lake(str(tmp_path / "new"))
+    found = lake.dataset().to_table(columns=["trace_offset", "trace_index"]).to_pylist()
+    places = sorted(tuple(row.values()) for row in found)
     assert places == [(offset, 0) for offset in range(10)]
     assert delta_log.offsets(tmp_path / "new" / "events") == list(range(10))
     # A repeated batch is recognized.
@@ -86,7 +87,7 @@ def test_a_conversion_that_was_killed_continues(
     monkeypatch.undo()
     convert(spark, str(old), str(tmp_path / "new"))
     assert delta_log.offsets(tmp_path / "new" / "events") == list(range(10))
-    assert Lake(spark, str(tmp_path / "new")).query_of("trace") == QUERY
+    assert Lake(str(tmp_path / "new")).query_of("trace") == QUERY
 
 
 def test_only_an_old_lake_is_converted_and_only_to_a_new_one(
@@ -98,4 +99,4 @@ def test_only_an_old_lake_is_converted_and_only_to_a_new_one(
     with pytest.raises(LakeRefused, match="is not empty: a lake is converted to a new one only"):
         convert(spark, str(old), lake.path)
     with pytest.raises(LakeRefused, match="is of an older version: `amqp-broker pipeline convert"):
-        Lake(spark, str(old)).read()
+        Lake(str(old)).dataset()

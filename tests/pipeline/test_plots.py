@@ -46,6 +46,9 @@ def test_a_page_has_no_more_digits_than_a_plot_shows() -> None:
     assert [json.dumps(brief(value)) for value in (2.0, 1 / 3, 123456.7)] == ["2", "0.33333", "123460"]
 
 
-@pytest.mark.parametrize(("value", "text"), [(0.1234567, "0.1235"), (9999, "9999"), (25_000, "25k"), (2e6, "2M")])
-def test_a_number_is_shown_with_few_digits(value: float, text: str) -> None:
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0.1234567, "0.1235"), (12, "12"), (999.96, "1000"), (25_000, "25,000"), (2_000_000.4, "2,000,000")],
+)
+def test_a_number_has_one_form(value: float, text: str) -> None:
     assert shown(value) == text

@@ -1,22 +1,17 @@
-"""A report's figures equal those that plain Python computes from the same events."""
+"""A report's figures equal those that plain Python computes from the same events, with either engine."""
 
 from __future__ import annotations
 
 import math
-from datetime import UTC, datetime, timedelta
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from collections import Counter
+from typing import Any
 
 import pytest
 
-from amqp_broker.pipeline import report_tables
 from amqp_broker.pipeline.intervals import POINTS_MAX
-from amqp_broker.pipeline.lake import Lake
-from tests.pipeline.generated import EVENTS, START_US, Event
+from amqp_broker.pipeline.report_tables import TABLES, Report
+from tests.pipeline.generated import EVENTS, Event
 from tests.pipeline.reference import Reference, Row
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 Table = list[dict[str, Any]]
 
@@ -29,14 +24,15 @@ def reference(events: list[Event]) -> Reference:
     return Reference(events, INTERVAL_MS)
 
 
-@pytest.fixture(scope="module")
-def tables(written: dict[str, DataFrame]) -> dict[str, Table]:
-    return {name: report_tables.rows_of(table, 1_000_000) for name, table in written.items()}
+@pytest.fixture(scope="module", params=["report", "spark_report"])
+def tables(request: pytest.FixtureRequest) -> dict[str, Table]:
+    report: Report = request.getfixturevalue(request.param)
+    return {name: report.select(f"SELECT * FROM {name}") for name in TABLES}
 
 
 def interval_of(row: Row) -> float:
     """Return the number of a row's interval since the epoch."""
-    return float(row["interval_start"].replace(tzinfo=UTC).timestamp() * 1000 / INTERVAL_MS)
+    return float(row["interval_start"].timestamp() * 1000 / INTERVAL_MS)
 
 
 def compare(table: Table, keys: list[Any], expected: dict[Any, Row]) -> None:
@@ -145,17 +141,29 @@ def test_a_firehose_without_numbers_is_counted_and_noted(tables: dict[str, Table
     assert (row["wait_ms_p50"], row["handling_ms_p50"]) == (None, None)
 
 
-def test_the_extent_of_a_lake_is_a_sentence(lake: Lake, events: list[Event], tmp_path: Path) -> None:
-    times = [datetime.fromtimestamp(end(event["time_us"] for event in events) // 1_000_000, UTC) for end in (min, max)]
-    first, last = (f"{time:%Y-%m-%d %H:%M:%S}" for time in times)
-    assert report_tables.extent(lake) == f"It has {len(events):,} events, from {first} to {last} UTC."
-    assert report_tables.extent(Lake(lake.spark, str(tmp_path))) == "It has no events at all."
+def test_messages_that_were_given_up(tables: dict[str, Table], events: list[Event]) -> None:
+    wanted = Counter(
+        (event["vhost"], event["queue"], event.get("reason", "expired"))
+        for event in events
+        if event["event"] in ("expire", "drop")
+    )
+    assert {(row["vhost"], row["queue"], row["reason"]): row["messages"] for row in tables["given_up"]} == wanted
+    assert [row["messages"] for row in tables["given_up"]] == sorted(wanted.values(), reverse=True)
 
 
-def test_a_report_may_cover_some_minutes_of_one_vhost(lake: Lake, events: list[Event]) -> None:
-    since = datetime.fromtimestamp(START_US / 1e6, UTC) + timedelta(minutes=2)
-    until = since + timedelta(minutes=1)
-    found = report_tables.slice_of(lake, since, until, "plain").count()
-    borders = [int(time.timestamp() * 1_000_000) for time in (since, until)]
-    wanted = [event for event in events if event["vhost"] == "plain" and borders[0] <= event["time_us"] < borders[1]]
-    assert found == len(wanted) > 0
+def test_routing_keys_that_reached_no_queue(tables: dict[str, Table], events: list[Event]) -> None:
+    wanted = Counter(
+        (event["vhost"], event["exchange"], event.get("routing_key"))
+        for event in events
+        if event["event"] == "publish" and not event["routed_queues"]
+    )
+    found = {(row["vhost"], row["exchange"], row["routing_key"]): row["messages"] for row in tables["unrouted"]}
+    assert found == wanted != {}
+
+
+def test_both_engines_compute_the_same_rows(report: Report, spark_report: Report) -> None:
+    for name in TABLES:
+        ours, theirs = (one.select(f"SELECT * FROM {name}") for one in (report, spark_report))
+        assert [list(row) for row in ours] == [list(row) for row in theirs]
+        for left, right in zip(ours, theirs, strict=True):
+            assert {key for key in left if not is_same(left[key], right[key])} == set(), name

@@ -17,7 +17,9 @@ STREAM = {"x-queue-type": "stream"}
 
 @contextmanager
 def channel_at(url: str) -> Iterator[BlockingChannel]:
-    with pika.BlockingConnection(pika.URLParameters(url)) as connection:
+    parameters = pika.URLParameters(url)
+    parameters.client_properties = {"connection_name": "worker"}
+    with pika.BlockingConnection(parameters) as connection:
         yield connection.channel()
 
 

@@ -390,7 +390,10 @@ class Recorder(MessageTrace):
 
 
 def _client(connection: Peer, channel: int) -> dict[str, Any]:
-    return {"connection": connection.name, "channel": channel, "user": user_name(connection)}
+    facts = {"connection": connection.name, "channel": channel, "user": user_name(connection)}
+    if connection.given_name:
+        facts["connection_name"] = connection.given_name
+    return facts
 
 
 def _names(queues: Iterable[Queue]) -> list[str]:

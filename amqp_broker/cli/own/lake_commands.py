@@ -9,18 +9,11 @@ from pathlib import Path
 import click
 
 from amqp_broker.cli.own.command_error import CommandError
-from amqp_broker.cli.own.spark_command import (
-    check_lake,
-    lake_errors,
-    no_lake,
-    of_a_slice,
-    on_spark,
-    open_lake,
-    session,
-    settings_of,
-)
+from amqp_broker.cli.own.lake_engines import asks_for_spark, check_there, lake_at, open_engine
+from amqp_broker.cli.own.spark_command import check_lake, lake_errors, of_a_slice, on_spark, session
 from amqp_broker.cli.shared.progress_bar import counted
-from amqp_broker.exit_codes import EX_CANTCREAT, EX_NOINPUT, EX_UNAVAILABLE
+from amqp_broker.exit_codes import EX_CANTCREAT, EX_UNAVAILABLE
+from amqp_broker.pipeline.lake_slice import Slice
 
 KEEP_HOURS = 168
 
@@ -45,14 +38,11 @@ def compact(folder: str, keep_hours: int, conf: tuple[str, ...]) -> None:
         import deltalake  # noqa: F401
     except ImportError:
         raise CommandError("deltalake is missing: pip install 'amqp-minibroker[spark]'", EX_UNAVAILABLE) from None
-    from amqp_broker.pipeline.lake import place_of, tables_of
-
-    settings = settings_of(conf)
     check_lake(folder)
     with lake_errors():
-        tables = tables_of(place_of(folder), lambda name: settings.get(f"spark.hadoop.{name}"))
-        if not tables["events"].exists():
-            raise CommandError(no_lake(folder), EX_NOINPUT)
+        lake = lake_at(folder, conf)
+        check_there(lake, folder)
+        tables = lake.tables
         joined = sum(table.compact() for table in tables.values())
         gone = sum(table.vacuum(keep_hours) for table in tables.values())
     click.echo(f"{joined:,} small files joined, {gone:,} old files deleted in {folder}.")
@@ -73,12 +63,12 @@ def export(
         if "://" not in target and (Path(target).is_file() or (Path(target).is_dir() and any(Path(target).iterdir()))):
             raise CommandError(f"'{target}' is not empty; choose another --to", EX_CANTCREAT)
 
-    with session("export", master, conf, check) as spark:
-        from amqp_broker.pipeline import lake, report_tables
-
-        events = report_tables.slice_of(open_lake(spark, folder), since, until, vhost)
+    part = Slice(since, until, vhost)
+    with_spark = asks_for_spark(master, conf)
+    with open_engine("export", folder, master, conf, check, with_spark=with_spark) as engine:
+        check_there(engine.lake, folder)
         began = time.monotonic()
-        count = lake.export(events, target)
+        count = engine.export(part, target)
         click.echo(f"{counted(count, 'event', began)} exported to {target}.")
 
 

@@ -1,4 +1,4 @@
-"""`amqp-broker pipeline`: archive a trace with Spark, report on the archive, and publish its messages again."""
+"""`amqp-broker pipeline`: archive a trace, report on the archive, and publish its messages again."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,10 +17,19 @@ import click
 
 from amqp_broker.cli.own.command_error import CommandError, refusal
 from amqp_broker.cli.own.lake_commands import compact, convert, export
-from amqp_broker.cli.own.spark_command import check_lake, of_a_slice, on_spark, open_lake, session
+from amqp_broker.cli.own.lake_engines import (
+    WITH_QUEUES,
+    asks_for_spark,
+    broker_errors,
+    check_there,
+    is_large,
+    open_engine,
+)
+from amqp_broker.cli.own.spark_command import check_lake, of_a_slice, on_spark
 from amqp_broker.cli.shared.progress_bar import counted, showing_progress
 from amqp_broker.cli.shared.standard_streams import leave_interrupted_line
 from amqp_broker.exit_codes import EX_CANTCREAT, EX_NOINPUT
+from amqp_broker.pipeline.lake_slice import Replayed, Slice
 
 if TYPE_CHECKING:
     from amqp_broker.pipeline.archive import Progress
@@ -86,12 +96,13 @@ def archive(
     options = {"url": url, "queue": queue, "queueType": queue_type}
     if records_max is not None:
         options["maxOffsetsPerTrigger"] = str(records_max)
-    with session("archive", master, conf, lambda: check_source(options)) as spark:
-        from amqp_broker.pipeline.archive import Archive
-        from amqp_broker.pipeline.lake import Lake
-
-        name = job or job_of(queue)
-        work = Archive(spark, Lake(spark, folder), options, name, with_bodies=not no_bodies)
+    with_spark = asks_for_spark(master, conf)
+    check = partial(check_source, options)
+    with (
+        open_engine("archive", folder, master, conf, check, with_spark=with_spark, needs=WITH_QUEUES) as engine,
+        broker_errors(),
+    ):
+        work = engine.archive(options, job or job_of(queue), with_bodies=not no_bodies)
         signal.signal(signal.SIGTERM, _interrupt)
         began = time.monotonic()
         try:
@@ -120,17 +131,23 @@ def report(
 ) -> None:  # fmt: skip
     """Compute the report of a lake or a part: tables of Parquet, and a page with plots."""
     file = html or str(PAGE if "://" in target else Path(target, PAGE))
-    with session("report", master, conf, lambda: check_places(folder, target, file)) as spark:
+    part, with_spark = Slice(since, until, vhost), asks_for_spark(master, conf)
+    check_places(folder, target, file)
+    with_spark = with_spark or is_large(folder, conf, part)
+    with open_engine("report", folder, master, conf, lambda: None, with_spark=with_spark) as engine:
         from amqp_broker.pipeline import report_page, report_tables
+        from amqp_broker.pipeline.lake import extent
 
-        lake = open_lake(spark, folder)
+        check_there(engine.lake, folder)
         began = time.monotonic()
-        with showing_progress("Computing", len(report_tables.TABLES) + 1) as progress:
-            with report_tables.computed(spark, report_tables.slice_of(lake, since, until, vhost)) as tables:
-                written = report_tables.write(tables, target, lambda name: progress.step())
-            events = sum(row["events"] for row in written["summary"].collect())
-            note = "" if events else f"There are no events in this part of the lake. {report_tables.extent(lake)}"
-            text = report_page.page(written, note=note)
+        with (
+            showing_progress("Computing", len(report_tables.TABLES) + 1) as progress,
+            engine.report(part) as tables,
+        ):
+            tables.write(target, lambda name: progress.step())
+            events = sum(row["events"] for row in tables.select("SELECT events FROM summary"))
+            note = "" if events else f"There are no events in this part of the lake. {extent(engine.lake)}"
+            text = report_page.page(tables, note=note)
         try:
             Path(file).write_text(text, "utf-8")
         except OSError as error:
@@ -158,16 +175,17 @@ def replay(
     options = {"url": url, "exchange": unnamed(exchange) or "", "mandatory": str(not unroutable_too).lower()}
     if routing_key is not None:
         options["routingKey"] = routing_key
-    with session("replay", master, conf, lambda: check_target(folder, options)) as spark:
-        from amqp_broker.pipeline import lake_replay, report_tables
-
-        events = report_tables.slice_of(open_lake(spark, folder), since, until, vhost)
-        rows = lake_replay.messages(events, unnamed(from_exchange), from_routing_key)
-        if routing_key is not None:
-            rows = rows.drop("routing_key")
+    with_spark = asks_for_spark(master, conf)
+    check = partial(check_target, folder, options)
+    with (
+        open_engine("replay", folder, master, conf, check, with_spark=with_spark, needs=WITH_QUEUES) as engine,
+        broker_errors(),
+    ):
+        check_there(engine.lake, folder)
+        replayed = Replayed(Slice(since, until, vhost), unnamed(from_exchange), from_routing_key)
         began = time.monotonic()
         with showing_progress("Publishing"):
-            count = lake_replay.publish(rows, options)
+            count = engine.replay(replayed, options)
         click.echo(f"{counted(count, 'message', began)} published to {exchange}.")
 
 

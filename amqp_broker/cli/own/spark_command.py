@@ -18,7 +18,6 @@ from amqp_broker.exit_codes import EX_DATAERR, EX_IOERR, EX_NOINPUT, EX_SOFTWARE
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from amqp_broker.pipeline.lake import Lake
 
 # Errors of the Spark source and sink of this project, as Spark quotes its Python workers.
 _OWN_ERROR: Final = re.compile(r"(?:OptionError|BrokerError|ConnectionLost|DataLoss): (.+)")
@@ -158,16 +157,6 @@ def lake_errors() -> Iterator[None]:
     except (DeltaError, OSError) as error:
         text = " ".join(_ESCAPE.sub("", str(error)).split())
         raise CommandError(f"the lake cannot be read or written: {text[:ERROR_CHARACTERS]}", EX_IOERR) from None
-
-
-def open_lake(spark: SparkSession, folder: str) -> Lake:
-    """Return the lake. Raises CommandError if it does not exist."""
-    from amqp_broker.pipeline.lake import Lake
-
-    lake = Lake(spark, folder)
-    if not lake.exists():
-        raise CommandError(no_lake(folder), EX_NOINPUT)
-    return lake
 
 
 def check_lake(folder: str) -> None:

@@ -4,12 +4,11 @@ const HEIGHT = 200;
 const DAY_S = 86_400;
 const COLOURS = 8;
 
-/** A number with its significant digits, as in the tables. */
+/** A number as in the tables: whole from 1,000 on, or with four digits. */
 function shown(value) {
   if (value == null) return "";
-  const few = (one) => String(Number(one.toPrecision(4)));
-  if (Math.abs(value) >= 1e6) return `${few(value / 1e6)}M`;
-  return Math.abs(value) >= 1e4 ? `${few(value / 1e3)}k` : few(value);
+  if (Math.abs(value) >= 1000) return Math.round(value).toLocaleString("en-US");
+  return String(Number(value.toPrecision(4)));
 }
 
 /** A time (UTC) as exactly as it is needed for steps and a span of this many seconds. */
@@ -95,7 +94,7 @@ class Plot {
         scales: { x: { range }, y: { range: (plot, low, high) => [0, high > 0 ? high * 1.1 : 1] } },
         axes: [
           { ...axis, space: 90 * scale, size: 26 * scale, values: (plot, at, index, space, step) => at.map((one) => timeText(one, step, spanS)) },
-          { ...axis, space: 34 * scale, size: 52 * scale, values: (plot, values) => values.map(shown) },
+          { ...axis, space: 34 * scale, size: 64 * scale, values: (plot, values) => values.map(shown) },
         ],
         series: [
           { label: "UTC", value: (plot, at) => (at == null ? "" : timeText(at, stepS, spanS)) },

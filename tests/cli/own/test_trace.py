@@ -1,4 +1,4 @@
-"""Output of `amqp-broker trace`; tests/pipeline/test_lake_replay.py runs it with brokers."""
+"""Output of `amqp-broker trace`; tests/pipeline/test_spark_replay.py runs it with brokers."""
 
 from __future__ import annotations
 

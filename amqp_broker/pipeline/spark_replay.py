@@ -1,31 +1,14 @@
-"""Replay of a slice of the lake: publish its messages again, with original bodies and properties.
-
-The format `amqp` writes them and waits for their confirms. It represents headers as text, so they are published as
-text: a number as its digits, a table as JSON.
-"""
+"""Replay by Spark: the publishes of a slice of the lake, written by the format `amqp`."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
+
+from amqp_broker.pipeline.event_rows import PROPERTIES
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-# The properties that the sink accepts, with their types in the JSON of the column `properties`.
-PROPERTIES: Final = {
-    **dict.fromkeys(
-        (
-            *("content_type", "content_encoding", "correlation_id", "reply_to", "expiration", "message_id"),
-            *("type", "app_id"),
-        ),
-        "string",
-    ),
-    "delivery_mode": "int",
-    "priority": "int",
-    "timestamp": "bigint",
-    "headers": "map<string,string>",
-}
 
 
 def messages(events: DataFrame, exchange: str | None = None, routing_key: str | None = None) -> DataFrame:

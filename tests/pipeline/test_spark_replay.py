@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pika
 import pytest
 
-from amqp_broker.pipeline import lake_replay
-from amqp_broker.pipeline.archive import Archive
-from amqp_broker.pipeline.lake import Lake
+from amqp_broker.pipeline import spark_replay
+from amqp_broker.pipeline.lake_slice import Replayed, Slice
+from amqp_broker.pipeline.local_engine import LocalEngine
+from amqp_broker.pipeline.spark_archive import SparkArchive
+from amqp_broker.pipeline.spark_engine import SparkEngine
+from amqp_broker.pipeline.spark_lake import SparkLake
 from compat.oracles.rabbitmq import RabbitMQ
 from tests.cli.program import run, serving
 from tests.pipeline.traced_broker import channel_at, work
@@ -26,7 +29,7 @@ class Traced(NamedTuple):
 
     url: str
     is_ours: bool
-    lake: Lake
+    lake: SparkLake
     told: list[str]
 
 
@@ -64,8 +67,8 @@ def archived(spark: SparkSession, folder: Any, port: int, http_port: int, *, is_
         work(channel, COUNT)
     trace("off")
     trace("status")
-    lake = Lake(spark, str(folder / "lake"))
-    Archive(spark, lake, {"url": url, "queue": "trace", "queueType": "stream" if is_ours else "classic"}).run()
+    lake = SparkLake(spark, str(folder / "lake"))
+    SparkArchive(lake, {"url": url, "queue": "trace", "queueType": "stream" if is_ours else "classic"}).run()
     return Traced(url, is_ours, lake, told)
 
 
@@ -90,12 +93,15 @@ def test_the_events_are_those_of_the_brokers_trace(traced: Traced) -> None:
     assert sources == {"broker" if traced.is_ours else "message"}
 
 
-def test_messages_are_published_again_unchanged_and_in_order(traced: Traced) -> None:
+@pytest.mark.parametrize("engine", [LocalEngine, SparkEngine])
+def test_messages_are_published_again_unchanged_and_in_order(
+    traced: Traced, engine: type[LocalEngine] | type[SparkEngine]
+) -> None:
     with channel_at(traced.url) as channel:
         channel.queue_declare("again")
-        rows = lake_replay.messages(traced.lake.read(), exchange="", routing_key="q").drop("routing_key")
-        count = lake_replay.publish(rows, {"url": traced.url, "exchange": "", "routingKey": "again"})
-        assert count == COUNT
+        replayed = Replayed(Slice(vhost="/"), exchange="", routing_key="q")
+        options = {"url": traced.url, "exchange": "", "routingKey": "again"}
+        assert engine(traced.lake).replay(replayed, options) == COUNT
         got = [channel.basic_get("again", auto_ack=True) for _ in range(COUNT)]
         assert channel.basic_get("again", auto_ack=True) == (None, None, None)
     assert [body for _, _, body in got] == [b"body %d" % number for number in range(COUNT)]
@@ -106,5 +112,5 @@ def test_messages_are_published_again_unchanged_and_in_order(traced: Traced) -> 
 
 
 def test_only_selected_messages_are_published_again(traced: Traced) -> None:
-    assert lake_replay.messages(traced.lake.read(), exchange="other").count() == 0
-    assert lake_replay.messages(traced.lake.read(), routing_key="other").count() == 0
+    assert spark_replay.messages(traced.lake.read(), exchange="other").count() == 0
+    assert spark_replay.messages(traced.lake.read(), routing_key="other").count() == 0
