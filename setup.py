@@ -48,7 +48,8 @@ COMPILED = {
     "server": "clock committing flush_cycle transport",
     "session": "session",
     "session/channel": (
-        "acks channel channel_consumer channel_limit confirms delivery_deadlines returning succession unacked"
+        "acks channel channel_consumer channel_limit confirms delivery_deadlines leaving_consumers returning "
+        "succession unacked"
     ),
     "session/connection": "blocking commit_gate heartbeats",
     "session/methods": "basic_publish consuming transactions",

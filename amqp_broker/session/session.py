@@ -52,6 +52,7 @@ from amqp_broker.broker.routing.route import Route
 from amqp_broker.broker.scheduling.portions import WORK_MAX, Steps
 from amqp_broker.broker.scheduling.timers import Timer
 from amqp_broker.session.channel.channel import Channel
+from amqp_broker.session.channel.leaving_consumers import Leaving, leave, withdraw
 from amqp_broker.session.channel.returning import coming_back
 from amqp_broker.session.connection import connection_log
 from amqp_broker.session.connection.ack_timeouts import AckTimeouts
@@ -335,8 +336,11 @@ class Session(ClientConnection[Channel]):
         channels = list(self.channels.values())
         self.channels.clear()
         self.gate.discard()
-        for channel in channels:
-            channel.remove_consumers()
+        self.broker.do_in_portions(self._end_channels(channels, withdraw(channels)))
+
+    def _end_channels(self, channels: list[Channel], leaving: Leaving) -> Steps[None]:
+        """End channels in portions, and the session after them."""
+        yield from leave(self.broker, leaving)
         taken = [channel.take_unacked(CONNECTION_CLOSED) for channel in channels]
         self.broker.do_in_portions(coming_back(self.broker, taken, CONNECTION_CLOSED))
         for channel in channels:

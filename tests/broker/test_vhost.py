@@ -295,7 +295,7 @@ def test_deleting_a_queue_removes_its_messages_bindings_and_consumers(vhost: VHo
     vhost.remove_queue(queue)
     assert queue.is_deleted
     assert collector.has_lost_queue
-    assert (vhost.queues, exchange.bindings, queue.consumers, queue.ready_count) == ({}, {}, [], 0)
+    assert (vhost.queues, exchange.bindings, queue.consumers, queue.ready_count) == ({}, {}, {}, 0)
 
 
 def test_an_auto_delete_queue_that_is_deleted_is_deleted_once(vhost: VHost) -> None:

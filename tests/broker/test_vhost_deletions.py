@@ -215,7 +215,7 @@ def test_consumers_are_cancelled_in_steps_and_may_leave_meanwhile(vhost: VHost) 
     vhost.remove_queue(queue)
     collectors[-1].stop()
     finish(vhost)
-    assert queue.consumers == []
+    assert queue.consumers == {}
     assert [collector.has_lost_queue for collector in collectors] == [*[True] * (COUNT - 1), False]
 
 

@@ -60,7 +60,7 @@ def test_unsettled_messages_are_requeued_however_a_connection_ends(lab: Lab, end
         case "bad frame":
             peer.send_bytes(b"\x01\x00\x01\x00\x00\x00\x00\x00")
     queue = lab.vhost.queues["q"]
-    assert (queue.ready_count, queue.unacked_count, queue.consumers) == (3, 0, [])
+    assert (queue.ready_count, queue.unacked_count, queue.consumers) == (3, 0, {})
     got = [feeder.get("q") for _ in range(3)]
     assert [(answer.redelivered, content.body) for answer, content in filter(None, got)] == [
         (True, b"2"),

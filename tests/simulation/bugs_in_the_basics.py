@@ -160,7 +160,7 @@ def a_client_that_resumes_stays_out(patch: pytest.MonkeyPatch) -> None:
 @plant
 def a_cancelled_consumer_keeps_its_turn(patch: pytest.MonkeyPatch) -> None:
     def unsubscribe(self: Queue, consumer: Consumer) -> None:
-        self.consumers.remove(consumer)
+        del self.consumers[consumer]
 
     patch.setattr(Queue, "unsubscribe", unsubscribe)
 

@@ -55,6 +55,7 @@ class Consumer:
         "in_flight",
         "is_exclusive",
         "is_full",
+        "is_leaving",
         "is_taking",
         "limit",
         "no_ack",
@@ -94,6 +95,8 @@ class Consumer:
         self.reserved_count = 0
         self.is_taking = False
         self.is_full = False
+        # Set when its channel has ended, until it has left its queue.
+        self.is_leaving = False
         # Totals since the subscription. `counts` are the counters that they are added to; `_collected_*` is what has
         # been added.
         self.delivered = self.redelivered = self.refused = 0

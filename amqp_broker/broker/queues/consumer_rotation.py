@@ -18,7 +18,8 @@ class ConsumerRotation:
     """
 
     def __init__(self, *, is_single_active: bool) -> None:
-        self.consumers: list[Consumer] = []
+        # In the order of their subscriptions.
+        self.consumers: dict[Consumer, None] = {}
         self.ready_consumers: deque[Consumer] = deque()
         self.backpressured: set[Consumer] = set()
         self.has_priorities = False
@@ -31,7 +32,7 @@ class ConsumerRotation:
 
     def add(self, consumer: Consumer) -> None:
         """Add a consumer; it is not ready yet."""
-        self.consumers.append(consumer)
+        self.consumers[consumer] = None
         self.has_priorities = self.has_priorities or consumer.priority != 0
         if self.is_single_active and self.active_consumer is None:
             self.active_consumer = consumer
@@ -40,11 +41,7 @@ class ConsumerRotation:
         """Remove a consumer. If it was the active one, `activate_next` chooses another."""
         self.suspend(consumer)
         self.backpressured.discard(consumer)
-        # The consumers of a channel that ends leave in reverse.
-        if self.consumers[-1] is consumer:
-            self.consumers.pop()
-        else:
-            self.consumers.remove(consumer)
+        del self.consumers[consumer]
         if self.exclusive_consumer is consumer:
             self.exclusive_consumer = None
 
@@ -59,10 +56,11 @@ class ConsumerRotation:
 
     def activate_next(self) -> Consumer | None:
         """Make the longest subscribed consumer the active one, among those of the highest priority; return it."""
+        staying = (consumer for consumer in self.consumers if not consumer.is_leaving)
         if self.has_priorities and self.activates_by_priority:
-            self.active_consumer = max(self.consumers, key=lambda consumer: consumer.priority, default=None)
+            self.active_consumer = max(staying, key=lambda consumer: consumer.priority, default=None)
         else:
-            self.active_consumer = self.consumers[0] if self.consumers else None
+            self.active_consumer = next(staying, None)
         return self.active_consumer
 
     @property
@@ -88,6 +86,14 @@ class ConsumerRotation:
                 self.ready_consumers.pop()
             else:
                 self.ready_consumers.remove(consumer)
+
+    def suspend_all(self, consumers: set[Consumer]) -> None:
+        """Take consumers out of the ready ones, among which they are."""
+        staying = [consumer for consumer in self.ready_consumers if consumer not in consumers]
+        self.ready_consumers.clear()
+        self.ready_consumers.extend(staying)
+        for consumer in consumers:
+            consumer.is_taking = False
 
     def skip_full(self) -> bool:
         """Suspend full consumers at the front of the line; return whether a ready one is left.

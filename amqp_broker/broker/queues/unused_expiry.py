@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ class UnusedExpiry:
 
     __slots__ = ("_consumers", "_delete", "_timer", "_timers", "expires_ms", "last_used_ms")
 
-    def __init__(self, timers: Timers, now: int, consumers: Sequence[object], delete: Callable[[], None]) -> None:
+    def __init__(self, timers: Timers, now: int, consumers: Collection[object], delete: Callable[[], None]) -> None:
         self._timers = timers
         self._timer: Timer | None = None
         self._consumers = consumers

@@ -12,9 +12,10 @@ from amqp_broker.broker.clients.client_channel import ClientChannel
 from amqp_broker.broker.lab import delivery_faults
 from amqp_broker.broker.observe.recorder import Recorder
 from amqp_broker.broker.queues.leaving_reasons import CHANNEL_CLOSED
-from amqp_broker.broker.scheduling.portions import finished
+from amqp_broker.broker.scheduling.portions import Steps, finished
 from amqp_broker.session.channel.acks import ack_up_to, acking_by_consumer
 from amqp_broker.session.channel.channel_limit import ChannelLimit
+from amqp_broker.session.channel.leaving_consumers import Leaving, leave, withdraw
 from amqp_broker.session.channel.returning import (
     REJECT_WORK,
     SETTLED_MAX,
@@ -314,13 +315,6 @@ class Channel(ClientChannel):
         queue = self.reply_queue
         return None if queue is None or queue.is_deleted else queue.name
 
-    def remove_consumers(self) -> None:
-        """End all subscriptions of the channel."""
-        while self.consumers:
-            consumer = self.drop_consumer(next(reversed(self.consumers)))
-            assert consumer is not None
-            consumer.queue.unsubscribe(consumer)
-
     # The seam
 
     def deliveries(self) -> list[Delivery]:
@@ -372,8 +366,12 @@ class Channel(ClientChannel):
         """Close the channel while its connection stays open."""
         if self.confirms is not None:
             self.confirms.discard()
-        self.remove_consumers()
+        self.session.broker.do_in_portions(self._close(withdraw([self])))
+
+    def _close(self, leaving: Leaving) -> Steps[None]:
+        """End all subscriptions of the channel in portions, and the channel after them."""
         broker = self.session.broker
+        yield from leave(broker, leaving)
         broker.do_in_portions(coming_back(broker, [self.take_unacked(CHANNEL_CLOSED)], CHANNEL_CLOSED))
         self.end()
         broker.advice.on_channel_closed(self)

@@ -52,7 +52,9 @@ class ChannelConsumer(Consumer):
         self.suffix = self.prefix = b""
 
     def can_take(self) -> bool:
-        if self.session.is_backpressured or self.timed_out_tags or self.channel.consumers.get(self.tag) is not self:
+        if self.is_leaving or self.session.is_backpressured or self.timed_out_tags:
+            return False
+        if self.channel.consumers.get(self.tag) is not self:
             return False
         return self.has_room
 
@@ -145,6 +147,8 @@ class ChannelConsumer(Consumer):
 
     def on_queue_deleted(self) -> None:
         self.channel.drop_consumer(self.tag)
+        if self.is_leaving:
+            return
         # RabbitMQ extension "Consumer Cancel Notification"; no reply is expected.
         if self.session.has_capability("consumer_cancel_notify"):
             self.session.send(self.number, commands.Basic.Cancel(self.tag, True))

@@ -211,7 +211,7 @@ def test_a_consumer_is_cancelled_after_a_delivery(lab: Lab, peer: Peer) -> None:
     assert peer.bodies() == [b"one"]
     lab.advance(0)
     assert peer.expect(commands.Basic.Cancel).consumer_tag == "mine"
-    assert lab.vhost.queues["q"].consumers == []
+    assert lab.vhost.queues["q"].consumers == {}
     # Its unacked messages stay with it.
     peer.send(commands.Basic.Ack(1))
     peer.expect_nothing()
@@ -334,7 +334,7 @@ def test_a_consumer_of_a_backlog_is_ended_once(lab: Lab, peer: Peer, action: str
     rule = lab.broker.faults.add(Rule(action, on="deliver"))
     peer.consume("q")
     lab.advance(0)
-    assert (rule.hits, lab.vhost.queues["q"].consumers, lab.broker.faults.ending) == (1, [], set())
+    assert (rule.hits, lab.vhost.queues["q"].consumers, lab.broker.faults.ending) == (1, {}, set())
 
 
 def test_a_delayed_delivery_whose_consumer_has_left_is_hit_by_no_other_rule(lab: Lab, peer: Peer) -> None:

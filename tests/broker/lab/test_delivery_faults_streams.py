@@ -51,7 +51,7 @@ def test_a_consumer_of_a_stream_is_ended_by_a_delivery(lab: Lab, peer: Peer, act
     rule = lab.broker.faults.add(Rule(action, on="deliver", queue="s", after=1))
     consume_stream(peer)
     lab.advance(0)
-    assert (rule.hits, lab.vhost.queues["s"].consumers, lab.broker.faults.ending) == (1, [], set())
+    assert (rule.hits, lab.vhost.queues["s"].consumers, lab.broker.faults.ending) == (1, {}, set())
 
 
 def test_no_rule_keeps_back_a_message_of_a_stream(lab: Lab, peer: Peer) -> None:

@@ -25,7 +25,7 @@ def test_consumers_that_stay_keep_their_turns(leaving: list[int]) -> None:
     # The first two have had their turns.
     stay = [number for number in (2, 3, 4, 0, 1) if number not in leaving]
     assert list(queue.ready_consumers) == [collectors[number] for number in stay]
-    assert queue.consumers == [collectors[number] for number in sorted(stay)]
+    assert list(queue.consumers) == [collectors[number] for number in sorted(stay)]
 
 
 def test_consumers_take_turns_at_returned_messages() -> None:

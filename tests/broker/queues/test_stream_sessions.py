@@ -126,7 +126,7 @@ def test_closing_a_channel_with_unacked_messages_does_not_change_the_stream() ->
     assert offsets(peer) == [0]
     peer.disconnect()
     queue = lab.vhost.queues["s"]
-    assert (queue.unacked_count, queue.ready_count, queue.consumers, queue.readers) == (0, 1, [], {})
+    assert (queue.unacked_count, queue.ready_count, queue.consumers, queue.readers) == (0, 1, {}, {})
 
 
 def test_readers_are_cancelled_when_the_stream_is_deleted() -> None:

@@ -193,7 +193,7 @@ def test_a_closed_channel_stops_its_consumers(lab: Lab, peer: Peer) -> None:
     peer.call(CLOSE, channel=2)
     peer.publish("q", b"1")
     peer.expect_nothing()
-    assert lab.vhost.queues["q"].consumers == []
+    assert lab.vhost.queues["q"].consumers == {}
     assert lab.vhost.queues["q"].ready_count == 1
 
 

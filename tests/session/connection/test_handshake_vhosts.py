@@ -84,7 +84,7 @@ def test_the_connections_to_a_vhost_that_goes_down_are_closed(lab: Lab) -> None:
         peer.send(Connection.CloseOk(), channel=0)
         assert peer.is_dropped
     [queue] = lab.broker.vhosts["v"].queues.values()
-    assert (queue.consumers, queue.ready_count) == ([], 0)
+    assert (queue.consumers, queue.ready_count) == ({}, 0)
     lab.connect(user="maria", password="secret", vhost="v")
     assert other.declare("q").message_count == 0
 
