@@ -77,6 +77,7 @@ LEFT_OUT = {
     "broker/queues/refused_publishers": "it has weak references, which compiled objects do not bear",
     "broker/queues/sizes": "it runs when statistics are read",
     "broker/queues/types": "it runs once for a declaration",
+    "session/channel/remote_checks": "few sessions have a user of a remote backend",
     "session/connection/ack_timeouts": "it runs once a minute",
     "session/connection/connection_log": "it runs a few times for a connection",
     "session/connection/handshake": "it runs a few times for a connection",

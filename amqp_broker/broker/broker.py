@@ -312,8 +312,7 @@ class Broker:
         if self._has_reached_limit(user):
             user_limit = user.limits[MAX_CONNECTIONS]
             raise NotAllowed(f"connection refused for user '{name}': user connection limit ({user_limit}) is reached")
-        if not user.can_open(vhost_name):
-            raise NotAllowed(f"access to vhost '{vhost_name}' refused for user '{name}'")
+        user.require_vhost(vhost_name)
         if vhost.is_down:
             raise InternalError(
                 f"access to vhost '{vhost_name}' refused for user '{name}': vhost '{vhost_name}' is down"

@@ -15,7 +15,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from amqp_broker.amqp.errors import BadCredentials
-from amqp_broker.broker.admin.access import User, hash_password
+from amqp_broker.broker.admin.access import User
+from amqp_broker.broker.backends.login_chain import BackendAway, Link, log_in, own_user
+from amqp_broker.broker.backends.questions import Answers
 
 # RabbitMQ's names of the protocols in its counts of logins.
 AMQP: Final = "amqp091"
@@ -25,9 +27,6 @@ FAILURE_COST_MS: Final = 1000
 FAILURES_MAX: Final = 30
 # The number of addresses to remember; the one whose last failure is oldest is forgotten first.
 ADDRESSES_MAX: Final = 10_000
-
-# Checked in place of an unknown user, so that the answer takes as long as for a wrong password.
-_UNKNOWN: Final = User("", hash_password(b"no password is this one", b"salt"))
 
 
 @dataclass
@@ -49,49 +48,62 @@ class Logins:
         """Check logins of `users`, of whom `local_users` may log in only from this machine; `now` is in ms."""
         self._users = users
         self.local_users = local_users
+        # Empty where the broker's own users are all.
+        self.chain: tuple[Link, ...] = ()
         self._now = now
         self.attempts: dict[str, Attempts] = {AMQP: Attempts(), HTTP: Attempts()}
         # By network: when its debt is paid (ms). The most recent failure comes last.
         self._debts: dict[str, int] = {}
 
-    def check(self, name: str, password: bytes, peer_host: str, protocol: str = AMQP) -> User:
-        """Return the user who logs in with a password.
+    def check(
+        self, name: str, password: bytes, peer_host: str, protocol: str = AMQP, answers: Answers | None = None
+    ) -> User:
+        """Return the user who logs in with a password; `answers` are those of remote backends so far.
 
-        Raises BadCredentials for an unknown name, a wrong password, a user who may log in only from this machine, and
-        after too many failed logins from the same address.
+        Raises Unanswered for another answer, and BadCredentials for an unknown name, a wrong password, a user who may
+        log in only from this machine, and after too many failed logins from the same address.
         """
-        return self._counted(name, password, peer_host, protocol)
+        return self._counted(name, password, peer_host, protocol, answers)
 
-    def check_certificate(self, name: str, peer_host: str, protocol: str = AMQP) -> User:
-        """Return the user named by a certificate that has been verified. Raises BadCredentials as `check` does."""
-        return self._counted(name, None, peer_host, protocol)
+    def check_certificate(
+        self, name: str, peer_host: str, protocol: str = AMQP, answers: Answers | None = None
+    ) -> User:
+        """Return the user named by a certificate that has been verified. Raises as `check` does."""
+        return self._counted(name, None, peer_host, protocol, answers)
 
-    def _counted(self, name: str, password: bytes | None, peer_host: str, protocol: str) -> User:
+    def _counted(
+        self, name: str, password: bytes | None, peer_host: str, protocol: str, answers: Answers | None
+    ) -> User:
         # An administrator may have cleared the counts.
         attempts = self.attempts.setdefault(protocol, Attempts())
         try:
-            user = self._check(name, password, peer_host)
+            user = self._check(name, password, peer_host, answers)
         except BadCredentials:
             attempts.failed += 1
             raise
         attempts.succeeded += 1
         return user
 
-    def _check(self, name: str, password: bytes | None, peer_host: str) -> User:
+    def _check(self, name: str, password: bytes | None, peer_host: str, answers: Answers | None) -> User:
         is_local, now = is_loopback(peer_host), self._now()
         network = _network(peer_host)
         debt_until = self._debts.get(network, 0)
         if not is_local and debt_until - now > (FAILURES_MAX - 1) * FAILURE_COST_MS:
             raise BadCredentials(f"user '{name}' - too many failed logins from {peer_host}")
-        user = self._users.get(name)
-        fits = (user or _UNKNOWN).accepts(password) if password is not None else True
-        if user is None or not fits:
+        try:
+            if self.chain and answers is not None:
+                user = log_in(self.chain, self._users, name, password, peer_host, answers)
+            else:
+                user = own_user(self._users, name, password)
+        except BackendAway:
+            raise
+        except BadCredentials:
             if not is_local:
                 self._debts.pop(network, None)
                 if len(self._debts) >= ADDRESSES_MAX:
                     del self._debts[next(iter(self._debts))]
                 self._debts[network] = max(debt_until, now) + FAILURE_COST_MS
-            raise BadCredentials(f"user '{name}' - invalid credentials")
+            raise
         if not is_local and self._is_local_only(user):
             raise BadCredentials(f"user '{name}' can only connect via localhost", is_remote=True)
         return user

@@ -14,6 +14,7 @@ from aiohttp import web
 from aiohttp.typedefs import Handler
 
 from amqp_broker.broker.admin.access import InternalUser, User
+from amqp_broker.broker.backends.questions import Answers, Unanswered
 from amqp_broker.broker.broker import Broker
 from amqp_broker.broker.observe.events import INTERNAL_USER
 from amqp_broker.broker.scheduling.portions import Steps, Work
@@ -130,7 +131,7 @@ class Management:
         endpoint = by_method.get(method)
         if endpoint is None:
             raise MethodNotAllowed
-        user = self._user_of(given, endpoint)
+        user = await self._user_of(given, endpoint)
         negotiation.check_accept(endpoint, headers)
         negotiation.check_body_type(endpoint, headers)
         body = b"" if method == "GET" else await self._body_of(given, endpoint)
@@ -152,12 +153,18 @@ class Management:
         if given.can_read_body and given.method not in ("GET", "HEAD", "OPTIONS"):
             cross_site.check_type(headers)
 
-    def _user_of(self, given: web.Request, endpoint: Endpoint) -> User:
+    async def _user_of(self, given: web.Request, endpoint: Endpoint) -> User:
         if self.is_local:
             self.unauthenticated.remove(given.protocol)
         if self.is_local or endpoint.tag == PUBLIC:
             return self.operator
-        user = login(self.broker, given.headers.get("Authorization"), endpoint.tag, given.remote or "")
+        answers, authorization = Answers(is_bounded=False), given.headers.get("Authorization")
+        while True:
+            try:
+                user = login(self.broker, authorization, endpoint.tag, given.remote or "", answers)
+                break
+            except Unanswered as question:
+                await _answered(question)
         self.unauthenticated.remove(given.protocol)
         return user
 
@@ -179,8 +186,11 @@ class Management:
             while True:
                 broker.now = self.node.now()
                 broker.events.actor = request.user.name
+                question: Unanswered | None = None
                 try:
                     is_done = work.run_portion()
+                except Unanswered as unanswered:
+                    is_done, question = False, unanswered
                 finally:
                     broker.events.actor = INTERNAL_USER
                     batch = journal.last_used_batch
@@ -189,7 +199,12 @@ class Management:
                     self.node.flush()
                 if is_done:
                     break
-                await self._long_requests.wait()
+                if question is None:
+                    await self._long_requests.wait()
+                else:
+                    # Handlers check permissions before they change anything.
+                    await _answered(question)
+                    work = self._work(_handled(endpoint, request))
         finally:
             work.close()
         is_promise = before != (journal.journal_bytes, journal.definitions)
@@ -295,6 +310,13 @@ def _hang_up(refusal: Refusal) -> web.Response:
     response = refuse(refusal)
     response.force_close()
     return response
+
+
+async def _answered(question: Unanswered) -> None:
+    """Wait until a remote backend has answered."""
+    is_done = asyncio.Event()
+    question.ask(is_done.set)
+    await is_done.wait()
 
 
 async def _deferred(deferred: Deferred) -> Any:

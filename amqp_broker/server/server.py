@@ -17,6 +17,7 @@ from amqp_broker.broker.scheduling.timers import Timers
 from amqp_broker.exit_codes import EX_DATAERR, EX_IOERR
 from amqp_broker.server import administration_log, advice_log, disk_space, first_objects, handshakes, memory, tls
 from amqp_broker.server.alarms import STORE_FAILING, Alarms, Limits, Readings
+from amqp_broker.server.auth_services import AuthServices
 from amqp_broker.server.buffered_transport import BufferedTransport
 from amqp_broker.server.clock import Clock
 from amqp_broker.server.committing import Committing
@@ -107,6 +108,7 @@ class Server:
         self.flush = self.cycle.flush
         self.ticking = self.cycle.ticking
         self.transports = self.cycle.transports
+        self._auth = AuthServices(self.broker, self.flush)
         self._listeners: list[asyncio.Server] = []
         # Certificates of AMQP over TLS; None if it is not served.
         self.secure: tls.Listener | None = None
@@ -311,6 +313,7 @@ class Server:
         await self.http.stop()
         self.shovels.stop()
         await self.disconnect()
+        await self._auth.close()
         for vhost in self.broker.vhosts.values():
             vhost.tracing.stop_recording()
         self._cancel_timers()
@@ -337,6 +340,7 @@ class Server:
         await self.http.stop()
         self.shovels.stop()
         await self._abort()
+        await self._auth.close()
         self._cancel_timers()
         if self.store is not None:
             self.store.abandon()

@@ -51,6 +51,7 @@ from amqp_broker.broker.queues.leaving_reasons import CONNECTION_CLOSED
 from amqp_broker.broker.routing.route import Route
 from amqp_broker.broker.scheduling.portions import WORK_MAX, Steps
 from amqp_broker.broker.scheduling.timers import Timer
+from amqp_broker.session.channel import remote_checks
 from amqp_broker.session.channel.channel import Channel
 from amqp_broker.session.channel.leaving_consumers import Leaving, leave, withdraw
 from amqp_broker.session.channel.returning import coming_back
@@ -126,6 +127,9 @@ class Session(ClientConnection[Channel]):
         self.channel_max = broker.settings.channel_max
         self.heartbeat_s = 0
         self.mechanism = ""
+        # Answers of remote backends, and the check to repeat with the next one.
+        self.answers = remote_checks.NO_ANSWERS
+        self.retry: remote_checks.Retry | None = None
         # User of a connection from inside this process, which does not log in.
         self.internal_user: User | None = None
         # User name of a SASL mechanism that takes more than one step.
@@ -172,7 +176,7 @@ class Session(ClientConnection[Channel]):
         """
         assert self.vhost is not None
         assert self.user is not None
-        self.routes = {} if self.broker.alarms else self.vhost.route_cache.of(self.user.name)
+        self.routes = {} if self.broker.alarms else self.vhost.route_cache.of(remote_checks.routes_key(self))
 
     def follow_alarms(self) -> None:
         if self.state is RUNNING:
@@ -211,20 +215,20 @@ class Session(ClientConnection[Channel]):
         if broker.work + next_work >= WORK_MAX and not self.is_working and self.state is RUNNING:
             self.is_working = True
             self.blocking.update()
-            broker.undrained.append(self._read_on)
+            broker.undrained.append(self.read_on)
 
     def _on_worked(self) -> None:
         if self.is_working:
             # Later steps may have changed definitions.
             self.gate.hold(self.broker.journal.last_used_batch)
-            self._read_on()
+            self.read_on()
 
-    def _read_on(self) -> None:
-        if not self.is_working:
-            # The connection has ended meanwhile.
-            return
+    def read_on(self) -> None:
+        """Act on what was held while the session worked or waited."""
+        if not self.is_working or (self.retry is not None and not self.retry.is_due):
+            return  # the connection has ended meanwhile, or waits for an answer
         self.is_working = False
-        self.blocking.update()
+        remote_checks.end_wait(self)
         self.reader.end_hold()
         self.reader.receive(b"", self.broker.now)
 
@@ -331,8 +335,9 @@ class Session(ClientConnection[Channel]):
         if self.ack_timeouts is not None:
             self.ack_timeouts.stop()
         self.blocking.end()
-        self.is_working = False
+        self.is_working, self.retry = False, None
         self.reader.end_hold()
+        remote_checks.forget_routes(self)
         channels = list(self.channels.values())
         self.channels.clear()
         self.gate.discard()

@@ -36,6 +36,9 @@ _DURATION: Final = re.compile(f"(?:{_PARTS_OF_DURATION.pattern})+", re.IGNORECAS
 _DURATIONS_MS: Final = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _DURATIONS_MS.update({"w": 7 * 86_400_000, "f": 14 * 86_400_000})
 
+# Backends of logins, beside which RabbitMQ has more.
+AUTH_BACKENDS: Final = frozenset({"internal", "http", "cache"})
+
 # Versions of TLS by Erlang's names.
 TLS_VERSIONS: Final = ("tlsv1", "tlsv1.1", "tlsv1.2", "tlsv1.3")
 
@@ -178,6 +181,22 @@ def json_object(given: str) -> str:
         is_object = False
     if not is_object:
         raise ValueError("is not an object of JSON")
+    return given
+
+
+def auth_backends(given: str) -> str:
+    """Return the words of a chain of backends (`broker/backends/login_chain.py`)."""
+    for word in given.split():
+        authn, bar, authz = word.partition("|")
+        if not {authn, *(authz.split("+") if bar else [])} <= AUTH_BACKENDS:
+            raise ValueError(f"has a backend that is none of {', '.join(sorted(AUTH_BACKENDS))}")
+    return given
+
+
+def http_url(given: str) -> str:
+    """Return the URL of a service."""
+    if not re.fullmatch(r"https?://[^\s/?#]+[^\s#]*", given, re.IGNORECASE):
+        raise ValueError("is not a URL of HTTP or HTTPS")
     return given
 
 

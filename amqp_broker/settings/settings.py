@@ -508,6 +508,100 @@ class Settings:
         "guest", "Password of the user for ANONYMOUS.", key="anonymous_login_pass", flag=False, is_secret=True
     )
 
+    # Remote backends of logins and permissions
+
+    auth_backends: str = setting(
+        "",
+        "Backends of logins in order: internal, http and cache, or AUTHN|AUTHZ+AUTHZ; by default internal alone.",
+        key="auth_backends.*",
+        flag=False,
+        reader=readers.auth_backends,
+    )
+    auth_http_method: str = setting(
+        "get",
+        "Method of questions to the HTTP backend: get or post.",
+        key="auth_http.http_method",
+        flag=False,
+        reader=readers.one_of("get", "post"),
+    )
+    auth_http_user_path: str = setting(
+        "http://localhost:8000/auth/user",
+        "URL of questions about logins.",
+        key="auth_http.user_path",
+        flag=False,
+        reader=readers.http_url,
+    )
+    auth_http_vhost_path: str = setting(
+        "http://localhost:8000/auth/vhost",
+        "URL of questions about vhosts.",
+        key="auth_http.vhost_path",
+        flag=False,
+        reader=readers.http_url,
+    )
+    auth_http_resource_path: str = setting(
+        "http://localhost:8000/auth/resource",
+        "URL of questions about queues and exchanges.",
+        key="auth_http.resource_path",
+        flag=False,
+        reader=readers.http_url,
+    )
+    auth_http_topic_path: str = setting(
+        "http://localhost:8000/auth/topic",
+        "URL of questions about routing keys of topic exchanges.",
+        key="auth_http.topic_path",
+        flag=False,
+        reader=readers.http_url,
+    )
+    auth_http_request_timeout_ms: int = setting(
+        15_000,
+        "Milliseconds until a question to the HTTP backend is given up.",
+        key="auth_http.request_timeout",
+        flag=False,
+        reader=readers.positive,
+    )
+    auth_http_connection_timeout_ms: int = setting(
+        15_000,
+        "Milliseconds until a connection to the HTTP backend is given up.",
+        key="auth_http.connection_timeout",
+        flag=False,
+        reader=readers.positive,
+    )
+    auth_http_cacertfile: str = setting(
+        "",
+        "File of CA certificates for the HTTP backend, instead of those of the system.",
+        key="auth_http.ssl_options.cacertfile",
+        flag=False,
+    )
+    auth_http_certfile: str = setting(
+        "",
+        "File of the certificate that the HTTP backend is shown.",
+        key="auth_http.ssl_options.certfile",
+        flag=False,
+    )
+    auth_http_keyfile: str = setting(
+        "", "File of the key of that certificate.", key="auth_http.ssl_options.keyfile", flag=False
+    )
+    auth_http_key_password: str = setting(
+        "", "Password of that key.", key="auth_http.ssl_options.password", flag=False, is_secret=True
+    )
+    auth_http_verify: bool = setting(
+        True, "Verify the certificate of the HTTP backend.", key="auth_http.ssl_options.verify", flag=False
+    )
+    auth_cache_backend: str = setting(
+        "",
+        "The backend whose answers are cached: http, or AUTHN|AUTHZ.",
+        key=("auth_cache.cached_backend", "auth_cache.cached_backend.*"),
+        flag=False,
+        reader=readers.auth_backends,
+    )
+    auth_cache_ttl_ms: int = setting(
+        15_000,
+        "Milliseconds for which answers are cached.",
+        key="auth_cache.cache_ttl",
+        flag=False,
+    )
+    auth_cache_refusals: bool = setting(False, "Cache refusals, too.", key="auth_cache.cache_refusals", flag=False)
+
     # Limits
 
     channel_max: int = setting(

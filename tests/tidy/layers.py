@@ -35,6 +35,7 @@ LAYERS = {
     "broker/scheduling": Layer(set(), PURE),
     "broker/counting": Layer(set(), PURE),
     "broker/admin": Layer({"amqp", "broker/scheduling"}, PURE),
+    "broker/backends": Layer({"amqp", "broker/admin"}, PURE),
     "broker/durability": Layer({"amqp"}, PURE),
     "broker/exchanges": Layer({"amqp", "settings", "broker/counting", "broker/durability"}, PURE),
     "broker/queues": Layer(
@@ -55,6 +56,7 @@ LAYERS = {
             "broker/scheduling",
             "broker/counting",
             "broker/admin",
+            "broker/backends",
             "broker/durability",
             "broker/exchanges",
             "broker/queues",
@@ -83,6 +85,7 @@ LAYERS = {
     "session/channel": Layer(
         {
             "amqp",
+            "broker/backends",
             "broker/scheduling",
             "broker/queues",
             "broker/lab",
@@ -95,6 +98,7 @@ LAYERS = {
     "session/methods": Layer(
         {
             "amqp",
+            "broker/backends",
             "broker/scheduling",
             "broker/admin",
             "broker/exchanges",
@@ -112,6 +116,7 @@ LAYERS = {
     "session/connection": Layer(
         {
             "amqp",
+            "broker/backends",
             "broker/scheduling",
             "broker/admin",
             "broker/clients",
@@ -123,6 +128,7 @@ LAYERS = {
     "session/wire": Layer(
         {
             "amqp",
+            "broker/backends",
             "broker/scheduling",
             "broker/lab",
             "broker/observe",
@@ -223,6 +229,7 @@ LAYERS = {
     "management/page": Layer(set(), MANAGEMENT),
     "management": Layer(
         {
+            "broker/backends",
             "broker/scheduling",
             "broker/admin",
             "broker/observe",
@@ -242,6 +249,7 @@ LAYERS = {
             "control",
             "amqp",
             "settings",
+            "broker/backends",
             "broker/scheduling",
             "broker/admin",
             "broker/durability",

@@ -8,9 +8,9 @@ import hashlib
 import hmac
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from amqp_broker.amqp.errors import AccessRefused, InvalidParameter
+from amqp_broker.amqp.errors import AccessRefused, InvalidParameter, NotAllowed
 from amqp_broker.broker.admin import patterns
 from amqp_broker.broker.admin.limits import Limits, user_limits
 
@@ -75,6 +75,11 @@ class TopicPermission:
 class User:
     """A user. `password_hash` is salt and hash as in RabbitMQ's definitions; if empty, no password is accepted."""
 
+    # Remote backends decide about permissions: every check may raise Unanswered.
+    asks: ClassVar[bool] = False
+    # The broker's own users decide about permissions, alone or as well.
+    is_internal = True
+
     name: str
     password_hash: bytes = field(default=b"", repr=False)
     tags: tuple[str, ...] = ()
@@ -94,6 +99,15 @@ class User:
         """Return whether the user has any permission in a vhost, even one that permits nothing."""
         return vhost in self.permissions
 
+    def require_vhost(self, vhost: str) -> None:
+        """Raise NotAllowed unless the user `can_open` a vhost."""
+        if not self.can_open(vhost):
+            raise NotAllowed(f"access to vhost '{vhost}' refused for user '{self.name}'")
+
+    def is_same(self, other: User | None) -> bool:
+        """Return whether another login is of the same user."""
+        return other is not None and other.name == self.name
+
     def require(self, action: str, vhost: str, kind: str, name: str) -> None:
         """Raise AccessRefused unless the user may `configure`, `write` or `read` the exchange or queue."""
         shown = name or "amq.default"
@@ -111,11 +125,17 @@ class User:
     def require_topic(self, action: str, vhost: VHost, exchange: str, routing_key: str) -> None:
         """Raise AccessRefused unless `may_topic`."""
         if not self.may_topic(action, vhost.name, exchange, routing_key):
-            access = f"{action} access" if vhost.broker.profile.names_topic_action else "access"
-            raise AccessRefused(
-                f"{access} to topic '{routing_key}' in exchange '{exchange}' in vhost '{vhost.name}' "
-                f"refused for user '{self.name}'"
-            )
+            raise self.topic_refused(action, vhost, exchange, routing_key)
+
+    def topic_refused(
+        self, action: str, vhost: VHost, exchange: str, routing_key: str, reason: str = ""
+    ) -> AccessRefused:
+        """Return the refusal of a topic; `reason` ends its text."""
+        access = f"{action} access" if vhost.broker.profile.names_topic_action else "access"
+        return AccessRefused(
+            f"{access} to topic '{routing_key}' in exchange '{exchange}' in vhost '{vhost.name}' "
+            f"refused for user '{self.name}'{reason}"
+        )
 
     def forget_vhost(self, vhost: str) -> None:
         """Remove the permissions in a deleted vhost."""

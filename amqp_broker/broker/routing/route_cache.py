@@ -32,6 +32,10 @@ class RouteCache:
         """Return the routes of a user, to read and to add to."""
         return self._by_user.setdefault(user, {})
 
+    def forget(self, user: str) -> None:
+        """Forget a user whose last session has ended."""
+        self._by_user.pop(user, None)
+
     def clear(self) -> None:
         """Forget all routes, which may no longer hold."""
         for routes in self._by_user.values():

@@ -25,7 +25,7 @@ def visible(request: Request) -> Iterator[ClientChannel]:
     sees_all = has_tag(request.user, MONITORING)
     vhost = request.vhost if "vhost" in request.path else None
     for channel in request.broker.channels():
-        if vhost in (None, channel.vhost) and (sees_all or channel.connection.user is request.user):
+        if vhost in (None, channel.vhost) and (sees_all or request.user.is_same(channel.connection.user)):
             yield channel
 
 

@@ -43,7 +43,7 @@ def visible(request: Request) -> Iterator[Connection]:
     sees_all = has_tag(request.user, MONITORING)
     vhost = request.vhost if "vhost" in request.path else None
     for connection in request.broker.connections:
-        if vhost in (None, connection.vhost) and (sees_all or connection.user is request.user):
+        if vhost in (None, connection.vhost) and (sees_all or request.user.is_same(connection.user)):
             yield connection
 
 

@@ -71,7 +71,7 @@ def all_consumers(request: Request) -> Steps[list[dict[str, Any]]]:
     sees_all, rows = has_tag(request.user, MONITORING), Disposable[dict[str, Any]]()
     for queue in popping(deque(queue for vhost in request.vhosts for queue in vhost.queues.values())):
         for consumer, row in (yield from rows_of(queue, request.broker)):
-            if sees_all or consumer.connection.user is request.user:
+            if sees_all or request.user.is_same(consumer.connection.user):
                 rows.append(row)
         yield
     return rows

@@ -35,7 +35,7 @@ def holders(request: Request) -> Steps[dict[str, Any]]:
     sees_all, rows, held = has_tag(request.user, MONITORING), list[dict[str, Any]](), 0
     for consumer in list(queue.consumers):
         held += consumer.in_flight
-        if sees_all or consumer.connection.user is request.user:
+        if sees_all or request.user.is_same(consumer.connection.user):
             rows.append(_row(consumer, now, statistics))
         yield
     rows.sort(key=lambda row: -row["unacked"])

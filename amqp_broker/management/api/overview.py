@@ -183,7 +183,7 @@ def _listener_row(request: Request, listener: Listener) -> dict[str, Any]:
 @endpoints.on("GET /api/whoami", tag=MANAGEMENT)
 def whoami(request: Request) -> dict[str, Any]:
     """Return the name and the tags of the user who asks."""
-    return {"name": request.user.name, "tags": list(request.user.tags), "is_internal_user": True}
+    return {"name": request.user.name, "tags": list(request.user.tags), "is_internal_user": request.user.is_internal}
 
 
 @endpoints.on("GET /api/version", tag=PUBLIC)

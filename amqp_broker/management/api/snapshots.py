@@ -47,6 +47,7 @@ def put(request: Request) -> Steps[Answer]:
         raise Refusal(412, "precondition_failed", f"{error}; clear=true deletes its contents first") from None
     except (SnapshotError, DefinitionsError) as error:
         raise bad_request(str(error)) from None
-    if is_new and request.user.name in request.broker.users:
-        request.broker.users.set_permission(request.user, request.path["vhost"], Permission())
+    users = request.broker.users
+    if is_new and request.user.name in users:
+        users.set_permission(users[request.user.name], request.path["vhost"], Permission())
     return CREATED if is_new else NO_CONTENT

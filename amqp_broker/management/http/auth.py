@@ -15,6 +15,7 @@ from amqp_broker.broker.logins import HTTP
 from amqp_broker.management.http.answers import Challenge, Refusal, not_authorised, unauthenticated
 
 if TYPE_CHECKING:
+    from amqp_broker.broker.backends.questions import Answers
     from amqp_broker.broker.broker import Broker
     from amqp_broker.broker.vhost import VHost
 
@@ -76,20 +77,21 @@ def require_vhost(user: User, vhost: VHost, method: str = "GET") -> None:
 
 def require_owner(user: User, owner: User | None, method: str = "GET") -> None:
     """Raise Refusal (401) unless the user may see a connection of `owner` or, with DELETE, close it."""
-    if user is not owner and not has_tag(user, ADMINISTRATOR if method == "DELETE" else MONITORING):
+    if not user.is_same(owner) and not has_tag(user, ADMINISTRATOR if method == "DELETE" else MONITORING):
         raise not_authorised("User not authorised to access object")
 
 
-def login(broker: Broker, authorization: str | None, tag: str, peer_host: str) -> User:
+def login(broker: Broker, authorization: str | None, tag: str, peer_host: str, answers: Answers | None = None) -> User:
     """Return the user of an Authorization header.
 
-    Raise Refusal: 401 for a missing or a wrong one, or a user without the tag, 400 for one that cannot be read.
+    `answers` are those of remote backends so far. Raise Unanswered for another one, and Refusal: 401 for a missing or a
+    wrong header, or a user without the tag, 400 for one that cannot be read.
     """
     if authorization is None:
         raise Challenge
     name, password = _credentials(broker, authorization)
     try:
-        user = broker.logins.check(name, password, peer_host, HTTP)
+        user = broker.logins.check(name, password, peer_host, HTTP, answers)
     except BadCredentials as refusal:
         raise login_failed(broker, "User can only log in via localhost" if refusal.is_remote else "") from None
     require_tag(user, MANAGEMENT)

@@ -65,6 +65,8 @@ class Channel(ClientChannel):
         # A publish whose content is incomplete.
         self.assembly: ContentAssembly | None = None
         self.last_queue = ""
+        # The name of a queue that waits for the answers of remote backends.
+        self.drawn_name = ""
         self.confirms: Confirms | None = None
         self.transaction: Transaction | None = None
 

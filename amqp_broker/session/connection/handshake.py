@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,6 +22,8 @@ from amqp_broker.amqp.errors import (
 )
 from amqp_broker.broker.admin.access import User
 from amqp_broker.broker.admin.limits import MAX_CHANNELS
+from amqp_broker.broker.backends.questions import Answers, Unanswered
+from amqp_broker.session.channel import remote_checks
 from amqp_broker.session.connection import connection_log
 from amqp_broker.session.connection.heartbeats import Heartbeats
 
@@ -122,10 +125,27 @@ def login(session: Session, name: bytes, password: bytes) -> None:
     user_name = name.decode("utf-8", "surrogateescape")
     if session.broker.faults.on_login and session.faults.on_login(user_name):
         raise _refused(session, user_name, "a fault refuses the login")
+    check = session.broker.logins.check
+    _begin_login(session, user_name, lambda: check(user_name, password, session.peer_host, answers=session.answers))
+
+
+def _begin_login(session: Session, name: str, check: Callable[[], User]) -> None:
+    """Log in the user whom `check` returns, after the answers of remote backends. Raise LoginRefused."""
+    if session.broker.logins.chain:
+        session.answers = Answers()
+    _try_login(session, name, check)
+
+
+def _try_login(session: Session, name: str, check: Callable[[], User]) -> None:
     try:
-        user = session.broker.logins.check(user_name, password, session.peer_host)
+        user = check()
+    except Unanswered as question:
+        remote_checks.ask(session, question, partial(_try_login, session, name, check))
+        return
     except BadCredentials as refusal:
-        raise _refused(session, user_name, str(refusal)) from None
+        raise _refused(session, name, str(refusal)) from None
+    # The password is among the questions.
+    session.answers.forget()
     _welcome(session, user)
 
 
@@ -135,11 +155,8 @@ def _login_by_certificate(session: Session, tls: Tls) -> None:
         raise _refused(session, "", "connection peer presented no TLS (x.509) certificate")
     if tls.login_name is None:
         raise _refused(session, "", "no name found")
-    try:
-        user = session.broker.logins.check_certificate(tls.login_name, session.peer_host)
-    except BadCredentials as refusal:
-        raise _refused(session, tls.login_name, str(refusal)) from None
-    _welcome(session, user)
+    logins, name = session.broker.logins, tls.login_name
+    _begin_login(session, name, lambda: logins.check_certificate(name, session.peer_host, answers=session.answers))
 
 
 def _welcome(session: Session, user: User) -> None:
@@ -207,7 +224,11 @@ def _check_tuned(name: str, value: int, lowest: int, highest: int) -> None:
 
 def open_(session: Session, method: commands.Connection.Open) -> None:
     assert session.user is not None, "a vhost is opened only after a login"
-    session.broker.admit(session, session.user, method.virtual_host)
+    try:
+        session.broker.admit(session, session.user, method.virtual_host)
+    except Unanswered as question:
+        remote_checks.ask(session, question, partial(open_, session, method), method.index)
+        return
     session.find_routes()
     session.deadline.cancel()
     session.start_ack_timeouts()

@@ -7,6 +7,7 @@ user (`VHost.route_cache`), keyed by the whole method payload.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from amqp_broker.amqp import fields
@@ -26,6 +27,7 @@ from amqp_broker.amqp.message import (
     with_property_list,
 )
 from amqp_broker.amqp.property_list import UNREADABLE, Traits
+from amqp_broker.broker.backends.questions import Unanswered
 from amqp_broker.broker.exchanges.delayed import DelayedExchange
 from amqp_broker.broker.lab import publish_faults
 from amqp_broker.broker.lab.fault_rules import Rule
@@ -37,6 +39,7 @@ from amqp_broker.broker.queues.reply import REPLY_TO
 from amqp_broker.broker.routing import route_cache
 from amqp_broker.broker.routing.route import Route, offer
 from amqp_broker.broker.scheduling.portions import KEYS_AT_ONCE
+from amqp_broker.session.channel import remote_checks
 from amqp_broker.session.methods.topology_methods import user_of
 
 if TYPE_CHECKING:
@@ -78,8 +81,22 @@ def read_traits(channel: Channel, property_list: bytes) -> Traits:
 def publish(channel: Channel, method: bytes, traits: Traits, content: bytes, body_bytes: int) -> None:
     """Publish a message whose route is not cached, or that needs more than a plain push.
 
-    The checks are in the order of RabbitMQ (rabbit_channel.erl, basic.publish).
+    It waits for the answers of remote backends to which the user may publish.
     """
+    try:
+        _publish(channel, method, traits, content, body_bytes)
+    except Unanswered as question:
+        again = partial(_publish_again, channel, method, traits, content, body_bytes)
+        remote_checks.ask(channel.session, question, again, wire.PUBLISH, channel.number)
+
+
+def _publish_again(channel: Channel, method: bytes, traits: Traits, content: bytes, body_bytes: int) -> None:
+    if channel.session.channels.get(channel.number) is channel:
+        publish(channel, method, traits, content, body_bytes)
+
+
+def _publish(channel: Channel, method: bytes, traits: Traits, content: bytes, body_bytes: int) -> None:
+    """Publish after checks in the order of RabbitMQ (rabbit_channel.erl, basic.publish)."""
     routes = channel.session.routes
     route = routes.get(method)
     work = PUBLISH_WORK if route is not None else NEW_ROUTE_WORK

@@ -102,8 +102,11 @@ def queue_declare(channel: Channel, method: commands.Queue.Declare) -> None:
         if not name:
             if (queue_type := type_of(vhost.with_type(declaration).arguments)) != "classic":
                 raise PreconditionFailed(f"Cannot declare a server-named queue for type rabbit_{queue_type}_queue")
-            declaration = declaration._replace(name=session.broker.unique_name("amq.gen-"))
+            # Remote backends are asked about this name, so it is kept until they have answered.
+            channel.drawn_name = channel.drawn_name or session.broker.unique_name("amq.gen-")
+            declaration = declaration._replace(name=channel.drawn_name)
         queue = authorized.declare_queue(user_of(channel), vhost, declaration, session)
+        channel.drawn_name = ""
         session.gate.hold_for_definition(journal_entries.of_queue(queue))
         session.broker.advice.on_declare(channel, queue)
     channel.last_queue = queue.name

@@ -8,6 +8,7 @@ basic.publish and basic.ack itself; `on_method` decodes basic.nack and basic.rej
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from pamqp import base, commands
@@ -18,9 +19,11 @@ from amqp_broker.amqp.errors import ChannelNumberError, InternalError
 from amqp_broker.amqp.frames import NACK, SETTLE_BYTES, unpack_settle
 from amqp_broker.amqp.message import FRAME_BODY, FRAME_HEADER, FRAME_HEARTBEAT, FRAME_METHOD
 from amqp_broker.amqp.methods import AccessRequest, decode_method
+from amqp_broker.broker.backends.questions import Unanswered
 from amqp_broker.broker.lab.method_faults import before_method
 from amqp_broker.broker.observe.events import INTERNAL_USER
 from amqp_broker.broker.scheduling.portions import Steps
+from amqp_broker.session.channel import remote_checks
 from amqp_broker.session.channel.channel import Channel
 from amqp_broker.session.connection import handshake
 from amqp_broker.session.methods import channel_methods, consuming, topology_methods, transactions
@@ -120,15 +123,30 @@ def on_method(channel: Channel, payload: bytes) -> None:
         raise handshake.unimplemented(method)
     if session.broker.faults.on_method:
         before_method(channel, method)
+    _call(channel, handler, method)
+    session.spend(METHOD_WORK)
+
+
+def _call(channel: Channel, handler: Handler, method: base.Frame) -> None:
+    """Do a method, after the answers of remote backends."""
+    session = channel.session
     events = session.broker.events
     events.actor = session.user.name if session.user is not None else INTERNAL_USER
     try:
         steps = handler(channel, method)
         if steps is not None:
             session.work(events.attributed(steps), method.index, channel.number)
+    except Unanswered as question:
+        remote_checks.ask(
+            session, question, partial(_call_again, channel, handler, method), method.index, channel.number
+        )
     finally:
         events.actor = INTERNAL_USER
-    session.spend(METHOD_WORK)
+
+
+def _call_again(channel: Channel, handler: Handler, method: base.Frame) -> None:
+    if channel.session.channels.get(channel.number) is channel:
+        _call(channel, handler, method)
 
 
 def _on_content(channel: Channel, assembly: ContentAssembly, kind: int, payload: bytes) -> None:
@@ -184,6 +202,7 @@ def _on_unopened_channel(session: Session, kind: int, number: int, payload: byte
         raise ChannelNumberError("expected 'channel.open'")
     handshake.check_channel_limits(session)
     session.channels[number] = Channel(session, number)
+    remote_checks.forget_answers(session)
     session.broker.counters.channels_created += 1
     session.broker.events.channel_created(session, number)
     ok = commands.Channel.OpenOk()

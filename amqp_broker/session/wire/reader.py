@@ -86,7 +86,10 @@ class FrameReader:
             self._pending.clear()
         journal, gate = broker.journal, session.gate
         gate.journal_bytes_before, definitions = journal.journal_bytes, journal.definitions
-        at = self._run(session, data, 0) if reads is FRAMES else self._read_header(session, data)
+        if session.retry is not None and self._retry(session):
+            at = 0
+        else:
+            at = self._run(session, data, 0) if reads is FRAMES else self._read_header(session, data)
         if session.freed_consumers:
             broker.resume_freed_consumers()
         if gate.confirming:
@@ -124,6 +127,21 @@ class FrameReader:
     def end_hold(self) -> None:
         """Let the next read act on what was held."""
         self._needed_bytes = 0
+
+    def _retry(self, session: Session) -> bool:
+        """Repeat a check that has got an answer; return whether it waits for another one."""
+        retry, session.retry = session.retry, None
+        assert retry is not None
+        try:
+            retry.call()
+        except Exception as error:
+            own = error.method_id if isinstance(error, AMQPError) else None
+            session.end_by(error, retry.method_id if own is None else own, retry.number)
+        if session.is_working:
+            self._needed_bytes = HELD_BYTES
+        else:
+            session.answers.forget_refusals()
+        return session.is_working
 
     def _read_header(self, session: Session, data: bytes) -> int:
         """Act on the protocol header and what follows it; return the offset behind the last complete frame."""

@@ -58,7 +58,8 @@ def settings_of(entries: Iterable[Entry]) -> tuple[dict[str, Given], list[Notice
 
 def _family(key: str) -> str:
     """Return the beginning that the keys of a family have in common."""
-    return next((prefix for prefix in _NAMED if key.startswith(f"{prefix}.")), key.rpartition(".")[0])
+    prefixes = (*_NAMED, "auth_backends")
+    return next((prefix for prefix in prefixes if key.startswith(f"{prefix}.")), key.rpartition(".")[0])
 
 
 _FALSE: Final = Entry("", "", "")
@@ -83,6 +84,10 @@ def _take(given: dict[str, Given], notices: list[Notice], name: str, entry: Entr
         notices.append(Notice(str(error)))
     except ValueError as error:
         notices.append(_wrong(entry, error))
+
+
+def _without_effect(entry: Entry) -> Notice:
+    return Notice(f"{entry.place}: {entry.key} has no effect here", is_wrong=False)
 
 
 def _wrong(entry: Entry, error: ValueError) -> Notice:
@@ -122,6 +127,10 @@ def queue_type(text: str) -> str:
     return text.removeprefix("rabbit_").removesuffix("_queue")
 
 
+def backend(text: str) -> str:
+    return text.removeprefix("rabbit_auth_backend_")
+
+
 def timeout(text: str) -> str:
     return str(10**12) if text == "infinity" else text  # some thirty years
 
@@ -136,6 +145,8 @@ _CONVERTERS: Final[dict[str, Callable[[str], str]]] = {
     "disk_free_limit.relative": share,
     "disk_free_limit.absolute": octets,
     "ssl_options.verify": verify,
+    "auth_http.ssl_options.verify": verify,
+    "auth_cache.cached_backend": backend,
     "listeners.tcp": chosen(none="false"),
     "loopback_users": chosen(none=""),
     "default_user_tags": chosen(none=""),
@@ -270,6 +281,39 @@ def _of_object(prefix: str, entry: Entry) -> tuple[str, str, Any]:
     return name, kind, _NAMED[prefix][kind](entry.value)
 
 
+def _auth_backends(entries: list[Entry], notices: list[Notice]) -> Found:
+    """Gather the chain of backends: keys `auth_backends.N`, `.N.authn`, `.N.authz` and `.N.authz.M`."""
+    links: dict[str, tuple[list[str], list[str]]] = {}
+    for entry in entries:
+        name = backend(entry.value)
+        if name not in readers.AUTH_BACKENDS:
+            notices.append(_without_effect(entry))
+            continue
+        _, number, *rest = parts(entry.key)
+        if rest[:1] not in ([], ["authn"], ["authz"]):
+            notices.append(Notice(f"{entry.place}: unknown key '{entry.key}'"))
+            continue
+        links.setdefault(number, ([], []))[rest[:1] == ["authz"]].append(name)
+    words = []
+    for _, (authn, authz) in sorted(links.items(), key=lambda link: (len(link[0]), link[0])):
+        # Where one is missing, RabbitMQ takes the other.
+        first = (authn or authz)[0]
+        words.append(first if authz in ([], [first]) else f"{first}|{'+'.join(authz)}")
+    if words and words != ["internal"]:
+        yield "auth_backends", entries[0]._replace(value=" ".join(words))
+
+
+def _cached_backend(entries: list[Entry], notices: list[Notice]) -> Found:
+    """Gather the backends of the cache: `auth_cache.cached_backend.authn` and `.authz`."""
+    found = {parts(entry.key)[-1]: backend(entry.value) for entry in entries}
+    if unknown := [entry for entry in entries if parts(entry.key)[-1] not in ("authn", "authz")]:
+        notices.append(Notice(f"{unknown[0].place}: unknown key '{unknown[0].key}'"))
+        return
+    authn = found.get("authn") or found["authz"]
+    authz = found.get("authz", authn)
+    yield "auth_cache_backend", entries[0]._replace(value=authn if authn == authz else f"{authn}|{authz}")
+
+
 _FAMILIES: Final[dict[str, Callable[[list[Entry], list[Notice]], Found]]] = {
     **{prefix: _named(prefix, prefix.partition(".")[0]) for prefix in _NAMED},
     "listeners.tcp": _listeners,
@@ -277,6 +321,8 @@ _FAMILIES: Final[dict[str, Callable[[list[Entry], list[Notice]], Found]]] = {
     "loopback_users": _names("loopback_users"),
     "default_user_tags": _names("default_user_tags"),
     "deprecated_features.permit": _deprecated,
+    "auth_backends": _auth_backends,
+    "auth_cache.cached_backend": _cached_backend,
     "auth_mechanisms": _list("auth_mechanisms"),
     "ssl_options.versions": _list("tls_versions"),
     "management.ssl.versions": _list("management_tls_versions"),
@@ -351,10 +397,8 @@ def are_gathered(key: str, other: str) -> bool:
 
 def _about(entry: Entry) -> Notice | None:
     """Return a notice about a key that is not a setting."""
-    if entry.key.startswith("auth_backends.") and entry.value in ("internal", "rabbit_auth_backend_internal"):
-        return None
     if _begins(entry.key, SILENT):
         return None
     if _begins(entry.key, WITHOUT_EFFECT):
-        return Notice(f"{entry.place}: {entry.key} has no effect here", is_wrong=False)
+        return _without_effect(entry)
     return Notice(f"{entry.place}: unknown key '{entry.key}'")

@@ -240,6 +240,64 @@ def test_other_backends_of_users_are_reported_as_having_no_effect() -> None:
 
 
 @pytest.mark.parametrize(
+    ("lines", "chain"),
+    [
+        ("auth_backends.1 = internal\nauth_backends.2 = http", "internal http"),
+        ("auth_backends.2 = rabbit_auth_backend_http\nauth_backends.1 = cache", "cache http"),
+        ("auth_backends.1.authn = internal\nauth_backends.1.authz = http", "internal|http"),
+        (
+            "auth_backends.1.authn = http\nauth_backends.1.authz.1 = http\nauth_backends.1.authz.2 = internal",
+            "http|http+internal",
+        ),
+        ("auth_backends.1.authn = http\nauth_backends.2 = internal", "http internal"),
+        ("auth_backends.1.authz = http", "http"),
+    ],
+)
+def test_backends_of_users_are_a_chain(lines: str, chain: str) -> None:
+    assert only(lines) == {"auth_backends": chain}
+
+
+def test_keys_of_the_http_backend_and_of_its_cache_are_settings() -> None:
+    assert only(
+        """
+auth_http.http_method = post
+auth_http.user_path = http://localhost:8000/user
+auth_http.request_timeout = 20000
+auth_http.ssl_options.verify = verify_none
+auth_cache.cached_backend = rabbit_auth_backend_http
+auth_cache.cache_ttl = 5000
+auth_cache.cache_refusals = true
+"""
+    ) == {
+        "auth_http_method": "post",
+        "auth_http_user_path": "http://localhost:8000/user",
+        "auth_http_request_timeout_ms": 20_000,
+        "auth_http_verify": False,
+        "auth_cache_backend": "http",
+        "auth_cache_ttl_ms": 5000,
+        "auth_cache_refusals": True,
+    }
+    halves = "auth_cache.cached_backend.authn = http\nauth_cache.cached_backend.authz = internal"
+    assert only(halves) == {"auth_cache_backend": "http|internal"}
+
+
+@pytest.mark.parametrize(
+    ("line", "error"),
+    [
+        ("auth_http.http_method = put", "is 'put', which is not one of get, post"),
+        ("auth_http.vhost_path = ftp://x", "is 'ftp://x', which is not a URL of HTTP or HTTPS"),
+        ("auth_cache.cached_backend = ldap", "has a backend that is none of cache, http, internal"),
+        ("auth_cache.cached_backend.other = http", "unknown key 'auth_cache.cached_backend.other'"),
+        ("auth_backends.1.other = http", "unknown key 'auth_backends.1.other'"),
+    ],
+)
+def test_wrong_backends_are_named(line: str, error: str) -> None:
+    given, notices = read(line)
+    assert given == {}
+    assert [error in notice.text and notice.is_wrong for notice in notices] == [True]
+
+
+@pytest.mark.parametrize(
     "line",
     [
         "cluster_formation.peer_discovery_backend = classic_config",
