@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import socket
+import ssl
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any
@@ -22,7 +25,7 @@ def allow_all(kind: str, query: dict[str, str]) -> str:
 class AuthService:
     """Answers what `rule` returns for a kind of question and its parameters, which `asked` lists."""
 
-    def __init__(self, rule: Rule = allow_all) -> None:
+    def __init__(self, rule: Rule = allow_all, certificate: tuple[str, str] | None = None) -> None:
         self.rule = rule
         self.status = 200
         self.asked: list[tuple[str, dict[str, str]]] = []
@@ -30,10 +33,15 @@ class AuthService:
         # Cleared to let questions wait.
         self.answers = threading.Event()
         self.answers.set()
+        self._sockets: list[socket.socket] = []
         service = self
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
+
+            def setup(self) -> None:
+                super().setup()
+                service._sockets.append(self.connection)
 
             def do_GET(self) -> None:
                 path = urlsplit(self.path)
@@ -61,17 +69,30 @@ class AuthService:
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self._server.daemon_threads = True
+        self._scheme = "http"
+        if certificate is not None:
+            self._scheme = "https"
+            context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+            context.load_cert_chain(*certificate)
+            self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
         self.port = self._server.server_address[1]
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
 
     def settings(self, backends: str = "http", **others: Any) -> dict[str, Any]:
         """Return the settings of a broker that asks this service."""
-        paths = {f"auth_http_{kind}_path": f"http://127.0.0.1:{self.port}/auth/{kind}" for kind in KINDS}
+        paths = {f"auth_http_{kind}_path": f"{self._scheme}://127.0.0.1:{self.port}/auth/{kind}" for kind in KINDS}
         return {"auth_backends": backends, **paths, **others}
 
     def kinds(self) -> list[str]:
         """Return the kinds of the questions so far."""
         return [kind for kind, _ in self.asked]
+
+    def close_kept(self) -> None:
+        """Close the connections that clients keep."""
+        for one in self._sockets:
+            with suppress(OSError):
+                one.shutdown(socket.SHUT_RDWR)
+        self._sockets.clear()
 
     def __enter__(self) -> AuthService:
         self._thread.start()

@@ -21,7 +21,7 @@ from amqp_broker.broker.scheduling.portions import Steps, Work
 from amqp_broker.management.api_sections import all_endpoints
 from amqp_broker.management.http import cross_site, negotiation
 from amqp_broker.management.http.answers import Answer, Deferred, Refusal, Streamed, bad_request, not_found, refusal_of
-from amqp_broker.management.http.auth import PUBLIC, login
+from amqp_broker.management.http.auth import PUBLIC, answered, login
 from amqp_broker.management.http.bodies import BODY_BYTES_MAX, FORM_BYTES_MAX, BrokenBody, ClientLeft, read_body
 from amqp_broker.management.http.columns import selected
 from amqp_broker.management.http.connection import HttpConnection
@@ -140,7 +140,7 @@ class Management:
         if isinstance(value, Streamed):
             if given.method == "HEAD":
                 return respond(None)
-            return await value.send(given)
+            return await _sent(value, given)
         if isinstance(value, Deferred):
             value = await _deferred(value)
         return respond(await self._in_portions(_written(request, value)))
@@ -164,7 +164,7 @@ class Management:
                 user = login(self.broker, authorization, endpoint.tag, given.remote or "", answers)
                 break
             except Unanswered as question:
-                await _answered(question)
+                await answered(question)
         self.unauthenticated.remove(given.protocol)
         return user
 
@@ -203,7 +203,7 @@ class Management:
                     await self._long_requests.wait()
                 else:
                     # Handlers check permissions before they change anything.
-                    await _answered(question)
+                    await answered(question)
                     work = self._work(_handled(endpoint, request))
         finally:
             work.close()
@@ -312,11 +312,13 @@ def _hang_up(refusal: Refusal) -> web.Response:
     return response
 
 
-async def _answered(question: Unanswered) -> None:
-    """Wait until a remote backend has answered."""
-    is_done = asyncio.Event()
-    question.ask(is_done.set)
-    await is_done.wait()
+async def _sent(value: Streamed, given: web.Request) -> web.StreamResponse:
+    """Send a stream, which checks permissions before its first octet."""
+    while True:
+        try:
+            return await value.send(given)
+        except Unanswered as question:
+            await answered(question)
 
 
 async def _deferred(deferred: Deferred) -> Any:

@@ -39,6 +39,8 @@ NEEDS: dict[str, tuple[str, ...]] = {
 
 # Plugins whose functions are built into this broker: RabbitMQ's own, and one of its community.
 BUILT_IN = {
+    "rabbitmq_auth_backend_cache",
+    "rabbitmq_auth_backend_http",
     "rabbitmq_auth_mechanism_ssl",
     "rabbitmq_consistent_hash_exchange",
     "rabbitmq_delayed_message_exchange",

@@ -9,6 +9,7 @@ import threading
 from base64 import b64encode
 from collections.abc import Iterator
 from functools import partial
+from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
@@ -20,6 +21,7 @@ from pika.adapters.blocking_connection import BlockingChannel
 
 from amqp_broker.server.server import Server
 from compat.brokers import free_port
+from compat.certificates import Issuer
 from compat.waiting import wait_until
 from tests.auth_service import AuthService
 from tests.running import RunningServer
@@ -298,8 +300,59 @@ def test_one_backend_knows_the_users_and_another_the_permissions(service: AuthSe
             connect(running, "anna", "any password")
 
 
+def test_a_capture_of_a_user_of_the_service_goes_on(service: AuthService) -> None:
+    with RunningServer(**service.settings(), management=True) as running:
+        url = f"http://127.0.0.1:{running.management_url.rpartition(':')[2]}/_broker/capture/%2F"
+        authorization = b64encode(b"anna:secret").decode()
+        with urlopen(Request(url, headers={"Authorization": f"Basic {authorization}"}), timeout=10) as answer:
+            answer.readline()
+            channel = channel_of(running)
+            for number in range(2):
+                channel.basic_publish("amq.topic", f"key{number}", b"1")
+                assert f"key{number}".encode() in answer.readline()
+
+
+def test_the_page_of_a_user_of_the_service_is_kept_up_to_date(service: AuthService) -> None:
+    service.rule = lambda kind, query: "allow management" if kind == "user" else "allow"
+    with RunningServer(**service.settings(), management=True) as running:
+        url = f"http://127.0.0.1:{running.management_url.rpartition(':')[2]}/_broker/events?streams=overview"
+        authorization = b64encode(b"anna:secret").decode()
+        with urlopen(Request(url, headers={"Authorization": f"Basic {authorization}"}), timeout=10) as answer:
+            lines = iter(answer.readline, b"")
+            assert next(line for line in lines if line.startswith(b"event: ov"))
+            assert next(line for line in lines if line.startswith(b"event: ov"))
+
+
 def add_vhost(name: str, server: Server) -> None:
     server.broker.add_vhost(name)
+
+
+def test_a_service_with_tls_is_verified(tmp_path: Path) -> None:
+    issuer = Issuer(tmp_path / "certificates")
+    served = issuer.server()
+    with AuthService(certificate=(str(served.certificate), str(served.key))) as service:
+        settings = service.settings(auth_http_cacertfile=str(served.authority))
+        with RunningServer(**settings) as running:
+            connect(running).close()
+        with RunningServer(**service.settings(auth_http_verify=False)) as running:
+            connect(running).close()
+        refused = pytest.raises(pika.exceptions.ProbableAuthenticationError)
+        with RunningServer(**service.settings()) as running, refused:
+            connect(running)
+
+
+def test_a_file_that_cannot_be_read_is_named(
+    service: AuthService, caplog: pytest.LogCaptureFixture, tmp_path: Path
+) -> None:
+    text = away(caplog, **service.settings(auth_http_cacertfile=str(tmp_path / "missing.pem")))
+    assert "rabbit_auth_backend_http failed authenticating anna: FileNotFoundError" in text
+
+
+def test_a_service_that_closes_its_connections_is_asked_again(service: AuthService, running: RunningServer) -> None:
+    channel = channel_of(running)
+    for number in range(3):
+        service.close_kept()
+        channel.queue_declare(f"q{number}")
 
 
 def get(running: RunningServer, path: str, name: str = "anna") -> object:

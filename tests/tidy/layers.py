@@ -217,6 +217,7 @@ LAYERS = {
     "management/live": Layer(
         {
             "amqp",
+            "broker/backends",
             "broker/scheduling",
             "broker/admin",
             "management/attention",

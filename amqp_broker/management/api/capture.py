@@ -62,7 +62,7 @@ async def _send(
     capture = Capture(vhost, exchange, routing_key, on_more=more.set)
 
     def goes_on() -> bool:
-        is_user = isinstance(user, InternalUser) or vhost.broker.users.get(user.name) is user
+        is_user = isinstance(user, InternalUser) or user.asks or vhost.broker.users.get(user.name) is user
         is_there = given.transport is not None and not given.transport.is_closing()
         return is_user and is_there and vhost.broker.vhosts.get(vhost.name) is vhost
 

@@ -5,6 +5,7 @@ Source: RabbitMQ, "Management Plugin", "Access and Permissions"; rabbit_web_disp
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import re
 from typing import TYPE_CHECKING, Final
@@ -15,7 +16,7 @@ from amqp_broker.broker.logins import HTTP
 from amqp_broker.management.http.answers import Challenge, Refusal, not_authorised, unauthenticated
 
 if TYPE_CHECKING:
-    from amqp_broker.broker.backends.questions import Answers
+    from amqp_broker.broker.backends.questions import Answers, Unanswered
     from amqp_broker.broker.broker import Broker
     from amqp_broker.broker.vhost import VHost
 
@@ -63,7 +64,7 @@ def sees_all_vhosts(user: User) -> bool:
 
 def sees_vhost(user: User, vhost: VHost) -> bool:
     """Return whether a user sees the objects of a vhost."""
-    return user.can_open(vhost.name) or sees_all_vhosts(user)
+    return sees_all_vhosts(user) or user.can_open(vhost.name)
 
 
 def require_vhost(user: User, vhost: VHost, method: str = "GET") -> None:
@@ -97,6 +98,13 @@ def login(broker: Broker, authorization: str | None, tag: str, peer_host: str, a
     require_tag(user, MANAGEMENT)
     require_tag(user, tag)
     return user
+
+
+async def answered(question: Unanswered) -> None:
+    """Wait until a remote backend has answered."""
+    is_done = asyncio.Event()
+    question.ask(is_done.set)
+    await is_done.wait()
 
 
 def login_failed(broker: Broker, reason: str = "") -> Refusal:

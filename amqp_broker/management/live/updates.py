@@ -19,13 +19,14 @@ from aiohttp import web
 from msgspec import Struct
 
 from amqp_broker.broker.admin.access import InternalUser
+from amqp_broker.broker.backends.questions import Unanswered
 from amqp_broker.broker.scheduling.portions import Steps, Work
 from amqp_broker.management.api.attention import finding_rows
 from amqp_broker.management.api.overview import overview
 from amqp_broker.management.attention.node_findings import alarms_of
 from amqp_broker.management.http import json
 from amqp_broker.management.http.answers import Streamed, bad_request, not_found
-from amqp_broker.management.http.auth import ADMINISTRATOR, MANAGEMENT, has_tag, require_tag
+from amqp_broker.management.http.auth import ADMINISTRATOR, MANAGEMENT, answered, has_tag, require_tag
 from amqp_broker.management.http.endpoint import Endpoints
 from amqp_broker.management.http.request import Request
 from amqp_broker.management.live.pending_updates import PendingUpdates
@@ -104,7 +105,7 @@ class Subscription:
 
     def is_allowed(self) -> bool:
         """Return whether the user still exists and has the tag, and the vhost still exists."""
-        if not isinstance(self.user, InternalUser):
+        if not isinstance(self.user, InternalUser) and not self.user.asks:
             is_same = self.broker.users.get(self.user.name) is self.user
             if not is_same or not has_tag(self.user, self.tag):
                 return False
@@ -171,8 +172,14 @@ async def _tick(request: Request, subscription: Subscription, loop: asyncio.Abst
     if "overview" not in subscription.streams:
         return "tick", {}
     work = Work(_overview(request), loop.time)
-    for _ in iter(work.run_portion, True):
-        await asyncio.sleep(0)
+    while True:
+        try:
+            if work.run_portion():
+                break
+            await asyncio.sleep(0)
+        except Unanswered as question:
+            await answered(question)
+            work = Work(_overview(request), loop.time)
     alarms = finding_rows(alarms_of(request.broker, request.node))
     return "overview", {**work.result, "alarms": alarms, "at_ms": round(loop.time() * 1000)}
 
