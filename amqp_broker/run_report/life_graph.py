@@ -91,6 +91,8 @@ class _Life:
             return
         if event.get("delayed_in"):
             self._say(exchange, "delayed it")
+        if event.get("duplicate_in"):
+            self._say(exchange, "dropped it as a duplicate")
         self._lead(exchange, event)
 
     def _lead(self, exchange: str, event: Row) -> None:
@@ -106,7 +108,7 @@ class _Life:
         is_reply = any(key.startswith("amq.rabbitmq.reply-to.") for key in event["routing_keys"])
         if is_reply and not event["routed_queues"]:
             self._edge(exchange, self._node(NO_QUEUE, "client", "direct reply"), "")
-        elif not event["routed_queues"] and not event.get("delayed_in"):
+        elif not event["routed_queues"] and not (event.get("delayed_in") or event.get("duplicate_in")):
             self._edge(exchange, self._node(NO_QUEUE, "none", "no queue", tone="lost"), "lost")
 
     def _dead_letter(self, event: Row) -> None:

@@ -108,7 +108,8 @@ def _client(event: Row) -> str:
 def _places(event: Row) -> str:
     named = _named(event["routed_queues"])
     delayed = [f"a delay in '{name}'" for name in event.get("delayed_in", ())]
-    return ", ".join([*([named] if named else []), *delayed]) or "no queue"
+    dropped = [f"no queue, as a duplicate in '{name}'" for name in event.get("duplicate_in", ())]
+    return ", ".join([*([named] if named else []), *delayed, *dropped]) or "no queue"
 
 
 def _named(queues: Sequence[str]) -> str:

@@ -207,7 +207,7 @@ def _details(event: ReportedEvent, outcome: str) -> str:
         client = f"{headers['connection']} channel {headers['channel']}"
         return f"{again} to {client}{event.remark}{outcome}: {_body(event)}"
     if kind == "tx_publish":
-        delayed = f" -> {_routed(headers)}" if headers.get("delayed_in") else ""
+        delayed = f" -> {_routed(headers)}" if headers.get("delayed_in") or headers.get("duplicate_in") else ""
         return f"{delayed}{event.remark}{outcome}: {_body(event)}"
     if kind in ("route", "move"):
         reason = f", {headers['reason']}" if "reason" in headers else ""
@@ -240,6 +240,7 @@ def _places(headers: dict[str, Any]) -> list[str]:
     return [
         *(f"'{name}'" for name in headers.get("routed_queues", ())),
         *(f"delayed in '{name}'" for name in headers.get("delayed_in", ())),
+        *(f"a duplicate in '{name}'" for name in headers.get("duplicate_in", ())),
     ]
 
 

@@ -190,3 +190,16 @@ def a_day_passes_beside_many_objects(world: World, n: int) -> Play:
     client.send(commands.Basic.Consume(queue="q0", consumer_tag="c"))
     yield
     world.advance(3600_000)
+
+
+@row(ROWS)
+def remembered_headers_expire(world: World, n: int) -> Play:
+    client = world.client()
+    arguments: dict[str, Any] = {"x-cache-size": n, "x-cache-ttl": 1000}
+    client.call(Exchange.Declare(exchange="x", exchange_type="x-message-deduplication", arguments=arguments))
+    for number in range(n):
+        client.publish("q", b"m", exchange="x", headers={"x-deduplication-header": number})
+    yield
+    world.advance(2000)
+    client.publish("q", b"m", exchange="x", headers={"x-deduplication-header": "new"})
+    assert world.vhost.exchanges["x"].entry_count < n

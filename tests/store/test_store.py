@@ -230,6 +230,8 @@ def test_exchanges_of_all_types_come_back(disk: Disk) -> None:
     vhost = disk.broker.vhosts["/"]
     for kind in EXCHANGE_TYPES:
         arguments: fields.Table = {"x-delayed-type": "direct"} if kind == "x-delayed-message" else {}
+        if kind == "x-message-deduplication":
+            arguments = {"x-cache-size": 10, "x-cache-persistence": "disk"}
         vhost.declare_exchange(ExchangeDeclaration(kind, kind, arguments, is_durable=True))
     before = snapshot(disk.broker)
     disk.restart()

@@ -163,6 +163,11 @@ class Journal:
         self._collected.discards.append((range_id, start, end))
         self.definitions += 1
 
+    def note_duplicate(self) -> None:
+        """Have the publisher of a duplicate, which was dropped, wait until its original is safe."""
+        if self.committed < self.last_used_batch:
+            self.journal_bytes += 1
+
     def unsafe_in(self, key: DefinitionKey) -> int:
         """Return the batch with the last change of an object; 0 if it is safe."""
         if key in self._collected.definitions:

@@ -71,7 +71,8 @@ class DelayedExchange(Exchange):
         if not isinstance(kind, str):
             raise PreconditionFailed("Invalid argument, 'x-delayed-type' must be an existing exchange type")
         self._vhost = vhost
-        self._inner = vhost.exchange_type(kind)(self.vhost, self.name, arguments=self.arguments)
+        # It has no definition of its own in the journal, so it keeps nothing there.
+        self._inner = vhost.exchange_type(kind)(self.vhost, self.name, is_durable=False, arguments=self.arguments)
         self._inner.open(vhost)
         journal = vhost.broker.journal
         if self.is_durable and journal.is_durable:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from amqp_broker.amqp.errors import PreconditionFailed
+from amqp_broker.broker.exchanges.deduplication import DeduplicationExchange
 from amqp_broker.broker.exchanges.delayed import DelayedExchange
 from amqp_broker.broker.exchanges.exchange import DirectExchange, Exchange, FanoutExchange
 from amqp_broker.broker.exchanges.hash import ConsistentHashExchange, ModulusHashExchange
@@ -27,6 +28,7 @@ EXCHANGE_TYPES: Final[dict[str, type[Exchange]]] = {
         LocalRandomExchange,
         RecentHistoryExchange,
         DelayedExchange,
+        DeduplicationExchange,
     )
 }
 

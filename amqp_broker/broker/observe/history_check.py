@@ -153,7 +153,8 @@ class HistoryCheck:
         is_discarded = "discarded_by" in event.more
         self.counts["published"] += 1
         self.counts["discarded"] += is_discarded
-        self.counts["unroutable"] += not (is_discarded or event.queues or event.more.get("delayed_in"))
+        is_expected = is_discarded or bool(event.more.get("delayed_in") or event.more.get("duplicate_in"))
+        self.counts["unroutable"] += not (is_expected or event.queues)
         if event.more.get("discarded_by") == "confirm_nack":
             self._refused.add(number)
 

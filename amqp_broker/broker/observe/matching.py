@@ -215,6 +215,8 @@ def described(event: Event, vhost: VHost) -> str:
     number = f" of message {event.number}" if event.number else ""
     place = f" in queue {event.queue!r}" if event.queue is not None else ""
     delayed = f", delayed in {', '.join(event.more['delayed_in'])}" if event.more.get("delayed_in") else ""
+    if event.more.get("duplicate_in"):
+        delayed += f", a duplicate in {', '.join(event.more['duplicate_in'])}"
     routed = ""
     if event.kind in ROUTED and (event.queues or not delayed):
         routed = f", routed to {', '.join(event.queues) or _no_queue(event, vhost)}"

@@ -27,6 +27,7 @@ DROPS: Final = {
     why.PURGED: "The queue was purged.",
     why.QUEUE_DELETED: "The queue was deleted.",
     why.RETENTION: "It was beyond the retention of the stream.",
+    why.DUPLICATE: "It was dropped as a duplicate: the queue had a message with the same deduplication header.",
 }
 # Reasons for which a message is ready again although its consumer has not returned it.
 RETURNS: Final = {
@@ -227,6 +228,7 @@ class _Visit:
         elif kind == "move":
             self.cause = f"It was moved to {named(event.queues)}."
         elif kind == "drop":
+            self.is_refused = reason == why.DUPLICATE
             self.cause = DROPS.get(reason, f"The queue dropped it ({reason}).")
         elif kind == "deliver":
             self._deliveries += 1
@@ -310,6 +312,7 @@ def _ways(events: Sequence[Event]) -> tuple[list[str], bool]:
     for event in events:
         kind, number = event.kind, event.number
         waiting.update(dict.fromkeys((number, name) for name in event.more.get("delayed_in", ())))
+        dropped = [f"The exchange '{name}' dropped it as a duplicate." for name in event.more.get("duplicate_in", ())]
         if kind == "tx_publish":
             uncommitted.add(number)
             found.append(f"It was published in a transaction, to {_exchange(event)} with routing key {_keys(event)}.")
@@ -340,6 +343,7 @@ def _ways(events: Sequence[Event]) -> tuple[list[str], bool]:
             found.append("It was returned to its publisher.")
         elif kind == "confirm" and not event.more["ack"]:
             found.append("It was refused with a nack.")
+        found += dropped
     found += [f"The exchange '{name}' delays it." for _, name in waiting]
     if uncommitted:
         found.append("The transaction has not been committed.")

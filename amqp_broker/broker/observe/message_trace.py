@@ -84,6 +84,9 @@ class MessageTrace(QueueTrace):
     def kept_back(self, exchange: str, message: Message) -> None:
         """Note that a delayed exchange keeps a message; the report of its publish or its death follows."""
 
+    def dropped_duplicate(self, exchange: str, message: Message) -> None:
+        """Note that an exchange drops a duplicate; the report of its publish or its death follows."""
+
     def take_unacked(self, queue: Queue) -> list[Message]:
         """Return the unacked messages of a queue that was deleted, for a report of each."""
         return []

@@ -6,7 +6,8 @@ the body. The headers have the address and the properties of the message.
 Observers hear of all events (record.py lists them), at the same moment and without a queue. The headers are like
 those of the firehose. All have `message_number` and `time_us` (since the epoch); `publish` also has `mandatory`, and
 `deliver` has `no_ack` and `consumer_tag` ("" for basic.get). With `is_stream` the message stays in its queue, whatever
-the consumer does. `delayed_in` names the delayed exchanges that keep a message, if there are any. `routed_queues` of a
+the consumer does. `delayed_in` names the delayed exchanges that keep a message, if there are any, `duplicate_in` those
+that drop it as a duplicate. `routed_queues` of a
 publish are the queues that receive it; the firehose does not know these of the default exchange. A publish that a fault
 kept from all queues has the action as `discarded_by`, these queues as `kept_from`, and the exchange that would have
 delayed it as `kept_from_delay`. The others have no body:
@@ -73,6 +74,7 @@ OBSERVED: Final = (
     "is_stream",
     "mandatory",
     "delayed_in",
+    "duplicate_in",
     *("discarded_by", "kept_from", "kept_from_delay"),
 )
 
@@ -109,8 +111,9 @@ class Trace(MessageTrace):
         # Events to publish. Publishing delivers, which causes more events: they wait here instead of recursing.
         self._pending: deque[tuple[str, fields.Table, bytes]] = deque()
         self._is_publishing = False
-        # The delayed exchanges that keep a message whose publish or death is about to be reported, by its number.
-        self._delays: dict[int, list[str]] = {}
+        # The exchanges that keep or drop a message whose publish or death is about to be reported, by its number and
+        # what they do.
+        self._noted: dict[int, dict[str, list[str]]] = {}
 
     def numbered(self, message: Message, origin: Message | None = None) -> Message:
         if (not self.is_full and self.recorder is None) or (origin is not None and is_own(origin)):
@@ -185,7 +188,7 @@ class Trace(MessageTrace):
                 headers["kept_from"] = sorted(queue.name for queue in discard.queues)
                 if discard.delayed_in:
                     headers["kept_from_delay"] = discard.delayed_in
-            self._add_delays(headers, message)
+            self._add_noted(headers, message)
         return headers
 
     def returned(self, connection: Peer, channel: int, message: Message, code: int, text: str) -> None:
@@ -283,21 +286,26 @@ class Trace(MessageTrace):
             queue.report_end_of(offset, message)
 
     def kept_back(self, exchange: str, message: Message) -> None:
+        self._note("delayed_in", exchange, message)
+
+    def dropped_duplicate(self, exchange: str, message: Message) -> None:
+        self._note("duplicate_in", exchange, message)
+
+    def _note(self, fact: str, exchange: str, message: Message) -> None:
         number = _number(message)
         if self.is_full and number:
-            self._delays.setdefault(number, []).append(exchange)
+            self._noted.setdefault(number, {}).setdefault(fact, []).append(exchange)
 
-    def _add_delays(self, headers: fields.Table, message: Message) -> None:
-        """Name the delayed exchanges that keep a message, where there are any."""
-        names = self._delays.pop(_number(message), None) if self._delays else None
-        if names is not None:
-            headers["delayed_in"] = names
+    def _add_noted(self, headers: fields.Table, message: Message) -> None:
+        """Name the exchanges that keep a message or drop it as a duplicate, where there are any."""
+        if self._noted:
+            headers.update(self._noted.pop(_number(message), {}))
 
     def routed(self, exchange: str, message: Message, queues: list[Queue], *, is_due: bool) -> None:
         if self.is_full and not is_own(message):
             headers = self._identity(message) | {"vhost": self.vhost.name, "reason": DUE if is_due else HISTORY}
             headers["routed_queues"] = sorted(queue.name for queue in queues)
-            self._add_delays(headers, message)
+            self._add_noted(headers, message)
             self._observe("route", exchange, headers, message)
 
     def discarded(self, exchange: str, message: Message) -> None:
@@ -309,7 +317,7 @@ class Trace(MessageTrace):
         if self.is_full and not is_own(message):
             headers = self._identity(message) | {"vhost": self.vhost.name}
             headers["routed_queues"] = sorted(target.name for target in targets)
-            self._add_delays(headers, message)
+            self._add_noted(headers, message)
             self._observe("move", queue.name, headers, message)
 
     def dead_lettered(self, queue: Queue, message: Message, dead: Message, reason: str, targets: list[Queue]) -> None:
@@ -321,7 +329,7 @@ class Trace(MessageTrace):
         headers["routed_queues"] = sorted(target.name for target in targets)
         headers["from_message_number"] = fields.Long(_number(message))
         headers["death_count"] = fields.Long(death_count(dead))
-        self._add_delays(headers, dead)
+        self._add_noted(headers, dead)
         self._report("dead_letter", queue.name, headers, dead)
 
     def faulted(self, connection: str, facts: fields.Table, message: Message | None, queue: str | None) -> None:

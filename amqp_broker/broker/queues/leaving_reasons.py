@@ -9,6 +9,7 @@ PURGED: Final = "purged"
 QUEUE_DELETED: Final = "queue_deleted"
 RETENTION: Final = "retention"
 EXCHANGE_DELETED: Final = "exchange_deleted"
+DUPLICATE: Final = "duplicate"
 
 # Of messages that are ready again.
 CHANNEL_CLOSED: Final = "channel_closed"

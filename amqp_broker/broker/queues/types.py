@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from amqp_broker.amqp import fields
+from amqp_broker.amqp.deduplication_key import header_name
 from amqp_broker.amqp.errors import InternalError, PreconditionFailed
 from amqp_broker.broker.admin.policies import SEGMENT_BYTES_MAX
 from amqp_broker.broker.queues import arguments
 from amqp_broker.broker.queues.classic import ClassicQueue
+from amqp_broker.broker.queues.deduplicated import DeduplicatedPriorityQueue, DeduplicatedQueue
 from amqp_broker.broker.queues.ownership import check_same_owner
 from amqp_broker.broker.queues.priority import PriorityQueue
 from amqp_broker.broker.queues.quorum import QuorumQueue
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 
 FILTER_BYTES_MIN: Final = 16
 FILTER_BYTES_MAX: Final = 255
+DEDUPLICATION: Final = "x-message-deduplication"
 
 
 def queue_class(arguments_: fields.Table) -> type[Queue]:
@@ -27,7 +30,10 @@ def queue_class(arguments_: fields.Table) -> type[Queue]:
     queue_type = arguments.type_of(arguments_)
     if queue_type != "classic":
         return QuorumQueue if queue_type == "quorum" else StreamQueue
-    return PriorityQueue if arguments_.get("x-max-priority") else ClassicQueue
+    has_priorities = bool(arguments_.get("x-max-priority"))
+    if arguments_.get(DEDUPLICATION) is True:
+        return DeduplicatedPriorityQueue if has_priorities else DeduplicatedQueue
+    return PriorityQueue if has_priorities else ClassicQueue
 
 
 def with_default_type(declaration: QueueDeclaration, default: str | None, *, adds_classic: bool) -> QueueDeclaration:
@@ -56,6 +62,7 @@ def check_shape(declaration: QueueDeclaration, profile: Profile, resource: str) 
     table = declaration.arguments
     queue_type = arguments.type_of(table)
     if queue_type == "classic":
+        _check_deduplication(table, resource)
         return
     wrong = {
         "non-durable": not declaration.is_durable and declaration.owner is None,
@@ -72,6 +79,17 @@ def check_shape(declaration: QueueDeclaration, profile: Profile, resource: str) 
         raise PreconditionFailed("Exceeded max value for x-stream-max-segment-size-bytes")
     if queue_type == "stream":
         _check_filter_size(table.get("x-stream-filter-size-bytes", FILTER_BYTES_MIN), profile)
+
+
+def _check_deduplication(table: fields.Table, resource: str) -> None:
+    """Raise PreconditionFailed for a wrong argument of deduplication. The plugin takes all but false for true."""
+    value = table.get(DEDUPLICATION, False)
+    if not isinstance(value, bool):
+        raise PreconditionFailed(
+            f"invalid arg '{DEDUPLICATION}' for {resource}: {{unacceptable_type,{fields.type_name(value)}}}"
+        )
+    if value:
+        header_name(table)
 
 
 def _check_filter_size(value: Any, profile: Profile) -> None:

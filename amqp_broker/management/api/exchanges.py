@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
 
+from amqp_broker.broker.exchanges.deduplication import DeduplicationExchange
 from amqp_broker.broker.exchanges.delayed import DelayedExchange
 from amqp_broker.broker.exchanges.exchange import ExchangeDeclaration
 from amqp_broker.broker.operations import authorized
@@ -60,6 +61,8 @@ def basic_row(exchange: Exchange) -> dict[str, Any]:
         row["policy"] = exchange.policy.name
     if isinstance(exchange, DelayedExchange):
         row["messages_delayed"] = exchange.messages_delayed
+    if isinstance(exchange, DeduplicationExchange):
+        row["cache_info"] = {"entries": exchange.entry_count, "size": exchange.size}
     return row
 
 

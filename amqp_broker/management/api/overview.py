@@ -36,6 +36,7 @@ DESCRIPTIONS: Final = {
     "x-random": "Randomly picks a binding (queue) to route via (to).",
     "x-recent-history": "Recent History Exchange.",
     "x-delayed-message": "Delayed Message Exchange.",
+    "x-message-deduplication": "Message Deduplication Exchange.",
     "x-local-random": "Picks one random local binding (queue) to route via (to).",
     "x-modulus-hash": "Modulus Hashing Exchange",
 }

@@ -143,6 +143,8 @@ class Lives:
             return End(None, "gone", "sent as a direct reply", [])
         if any(event.queues or event.more.get("delayed_in") for event in life):
             return End(None, "gone", "gone", [])
+        if any(event.more.get("duplicate_in") for event in life):
+            return End(None, "gone", "dropped as a duplicate", [])
         faults = [str(event.more["action"]) for event in life if _loses(event)]
         return End(None, "lost", f"in no queue: fault {faults[0]}" if faults else "in no queue", [])
 

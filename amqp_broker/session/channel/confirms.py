@@ -60,8 +60,8 @@ class Confirms:
         self.scheduled_count = channel.publish_count
         if is_journaled or self.uncommitted:
             # A publish that the journal does not contain waits for the publishes before it, but for no later batch,
-            # which may be empty and would never be committed.
-            batch = channel.session.broker.journal.batch if is_journaled else self.uncommitted[-1][0]
+            # which may be empty and would never be committed. A duplicate may wait for an earlier one.
+            batch = channel.session.broker.journal.last_used_batch if is_journaled else self.uncommitted[-1][0]
             self.uncommitted.append((batch, self.scheduled_count, rejected))
         else:
             self.send(self.scheduled_count, rejected)

@@ -10,7 +10,10 @@ from amqp_broker.settings.profiles import PROFILES
 from tests.broker_parts import bind, new_exchange, new_queue, new_vhost
 from tests.peer import Lab, Peer
 
-ARGUMENTS: dict[str, FieldTable] = {"x-delayed-message": {"x-delayed-type": "fanout"}}
+ARGUMENTS: dict[str, FieldTable] = {
+    "x-delayed-message": {"x-delayed-type": "fanout"},
+    "x-message-deduplication": {"x-cache-size": 10},
+}
 
 
 def declare(peer: Peer, name: str, kind: str) -> None:
@@ -137,7 +140,7 @@ def test_an_exchange_of_each_type_gets_messages_from_another(kind: str) -> None:
 def test_a_message_for_any_type_may_be_delayed(kind: str) -> None:
     lab = Lab()
     peer = lab.connect()
-    new_exchange(lab.vhost, "x", "x-delayed-message", arguments={"x-delayed-type": kind})
+    new_exchange(lab.vhost, "x", "x-delayed-message", arguments={**ARGUMENTS.get(kind, {}), "x-delayed-type": kind})
     key = "" if kind == "x-local-random" else "1"
     bind(lab.vhost.exchanges["x"], new_queue(lab.vhost), lab.vhost, key)
     peer.publish(key, b"one", exchange="x", headers={"x-delay": 1000})

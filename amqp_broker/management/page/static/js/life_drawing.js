@@ -115,6 +115,7 @@ function detail(event) {
     if (event.kept_from_delay) return `${exchangeName(event.exchange)}: fault ${event.discarded_by} kept it from a delay in ${event.kept_from_delay}`;
     if (event.kept_from?.length) return `${exchangeName(event.exchange)}: fault ${event.discarded_by} kept it from ${event.kept_from.join(", ")}`;
     const waits = event.delayed_in && !event.routed_queues.length;
+    if (event.duplicate_in) return `${exchangeName(event.exchange)} → ${queues()}, a duplicate in ${event.duplicate_in.join(", ")}`;
     return `${exchangeName(event.exchange)} → ${waits ? `delayed in ${event.delayed_in.join(", ")}` : queues()}`;
   }
   if (event.event === "tx_publish") return `${exchangeName(event.exchange)}, not committed`;

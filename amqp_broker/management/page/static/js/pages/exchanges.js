@@ -15,6 +15,7 @@ const TYPES = ["direct", "fanout", "topic", "headers"];
 const ARGUMENTS = [
   ["alternate-exchange", "string", "Gets messages that this exchange cannot route"],
   ["x-delayed-type", "string", "Routing type of an x-delayed-message exchange"],
+  ["x-cache-size", "number", "Headers that an x-message-deduplication exchange remembers"],
 ];
 
 const features = (one) =>

@@ -18,6 +18,7 @@ const ARGUMENTS = [
   ["x-dead-letter-routing-key", "string", "Routing key of dead letters"],
   ["x-single-active-consumer", "boolean", "Only one consumer is active at a time"],
   ["x-max-priority", "number", "Number of priorities"],
+  ["x-message-deduplication", "boolean", "Duplicates are dropped (classic queues)"],
   ["x-delivery-limit", "number", "Maximum number of deliveries (quorum queues)"],
   ["x-max-age", "string", "Retention of a stream: 7D, 12h"],
 ];
