@@ -406,3 +406,22 @@ def test_a_deletion_that_a_kill_interrupts_is_finished_by_the_restart(disk: Disk
     vhost = disk.lab.vhost
     again = vhost.declare_queue(QueueDeclaration("q", {}, is_durable=True))
     assert (again.incoming, again.ready_count) == ({}, 0)
+
+
+def test_duplicates_are_known_after_a_restart(disk: Disk) -> None:
+    peer = disk.lab.connect()
+    cache: FieldTable = {"x-cache-size": 5, "x-cache-persistence": "disk"}
+    kind = "x-message-deduplication"
+    peer.call(commands.Exchange.Declare(exchange="x", exchange_type=kind, durable=True, arguments=cache))
+    peer.declare("q", durable=True, arguments={"x-message-deduplication": True})
+    peer.declare("routed", durable=True)
+    peer.call(commands.Queue.Bind(queue="routed", exchange="x"))
+    for body in (b"1", b"2", b"3"):
+        for exchange in ("", "x"):
+            headers = {"x-deduplication-header": "a"}
+            peer.publish("q", body, exchange=exchange, delivery_mode=2, headers=headers)
+        # One is unacked when the broker ends.
+        peer.get("q", no_ack=False)
+        peer = disk.restart().connect()
+    assert get_all(peer) == [(b"1", True)]
+    assert get_all(peer, "routed") == [(b"1", False)]
