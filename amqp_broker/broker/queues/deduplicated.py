@@ -46,9 +46,9 @@ class HeldKeys:
         self._keys.add(key)
         return True
 
-    def add_all(self, messages: Iterable[Message]) -> None:
-        """Note the messages that a restart or a snapshot has brought."""
-        for message in messages:
+    def add_all(self, items: Iterable[tuple[int, Message, bool]]) -> None:
+        """Note the messages that a restart or a snapshot has brought: items of a backlog."""
+        for _, message, _ in items:
             self.add(message)
 
     def remove(self, message: Message) -> None:
@@ -115,11 +115,11 @@ class DeduplicatedQueue(ClassicQueue):
         return super().purge()
 
     def on_restored(self) -> None:
-        self.keys.add_all(message for _, message, _ in self.backlog.items())
+        self.keys.add_all(self.backlog.items())
         super().on_restored()
 
     def recount(self) -> None:
-        self.keys.add_all(message for _, message, _ in self.backlog.items())
+        self.keys.add_all(self.backlog.items())
         super().recount()
 
 
@@ -148,9 +148,9 @@ class DeduplicatedPriorityQueue(PriorityQueue):
         return super().purge()
 
     def on_restored(self) -> None:
-        self.keys.add_all(message for _, message, _ in self.backlog.items())
+        self.keys.add_all(self.backlog.items())
         super().on_restored()
 
     def recount(self) -> None:
-        self.keys.add_all(message for _, message, _ in self.backlog.items())
+        self.keys.add_all(self.backlog.items())
         super().recount()

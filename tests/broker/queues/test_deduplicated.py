@@ -352,7 +352,7 @@ def test_keys_are_held_until_their_message_leaves() -> None:
     assert keys.add(free)
     keys.remove(free)
     keys.remove(one)
-    keys.add_all([one, other])
+    keys.add_all([(0, one, False), (1, other, True)])
     assert len(keys) == 2
     keys.clear()
     assert len(keys) == 0
