@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import reduce
+from operator import and_
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from amqp_broker.pipeline.lake import Lake, place_of
@@ -13,6 +15,7 @@ from amqp_broker.pipeline.report_tables import STEPS, TIMED, TRACED_US, Report, 
 if TYPE_CHECKING:
     import pyarrow as pa
     from duckdb import DuckDBPyConnection
+    from pyarrow.dataset import Expression, Scanner
 
 # Spark's functions in DuckDB.
 MACROS: Final = (
@@ -24,7 +27,10 @@ MACROS: Final = (
     "sort_array(elements) AS list_sort(elements)",
     "array_distinct(elements) AS list_distinct(elements)",
     "collect_set(element) AS list(DISTINCT element)",
+    "get_json_object(document, path) AS CASE WHEN json_valid(document) THEN json_extract_string(document, path) END",
 )
+# Columns that identify a message.
+KEYS: Final = ("event", "node", "numbered_since_us", "message_number")
 # Those that a macro cannot replace.
 _NAMES: Final = {"explode(": "unnest(", " array(": " list_value(", "element_at(": "list_extract("}
 
@@ -60,10 +66,9 @@ class LocalReport(Report):
     def __enter__(self) -> Self:
         self._folder = tempfile.TemporaryDirectory(prefix="amqp-broker-report-")
         self._duckdb = open_duckdb(self._folder.name)
-        events = self.lake.dataset("events", self.part)
-        columns = [name for name in events.schema.names if name not in ("body", "properties")]
-        scanner = events.scanner(columns=columns, filter=self.part.filter)
-        self._duckdb.register("scanned", scanner)
+        self._dataset = self.lake.dataset("events", self.part)
+        columns = [name for name in self._dataset.schema.names if name not in ("body", "properties")]
+        self._duckdb.register("scanned", self._scanned(columns))
         self._duckdb.execute("CREATE TABLE slice AS SELECT * FROM scanned")
         self._duckdb.execute(f"CREATE TABLE steps AS {of_duckdb(STEPS)}")
         self._duckdb.execute(f"CREATE TABLE timed AS {of_duckdb(TIMED)}")
@@ -78,9 +83,20 @@ class LocalReport(Report):
         self._duckdb.close()
         self._folder.cleanup()
 
-    def select(self, query: str) -> list[Row]:
-        rows: list[Row] = self._arrow(of_duckdb(query)).to_pylist()
+    def select(self, query: str, values: Mapping[str, str] | None = None) -> list[Row]:
+        values = dict(values or {})
+        for name in values:
+            query = query.replace(f":{name}", f"${name}")
+        if "publishes" in query:
+            # A scanner is read once. The views have no properties, which would fill the memory.
+            self._duckdb.register("publishes", self._scanned([*KEYS, "properties"], _field("event") == "publish"))
+        rows: list[Row] = self._duckdb.sql(of_duckdb(query), params=values).to_arrow_table().to_pylist()
         return rows
+
+    def _scanned(self, columns: list[str], condition: Expression | None = None) -> Scanner:
+        """Return columns of the slice's events."""
+        both = [one for one in (self.part.filter, condition) if one is not None]
+        return self._dataset.scanner(columns=columns, filter=reduce(and_, both) if both else None)
 
     def write(self, target: str, on_table: Callable[[str], None] = lambda name: None) -> None:
         from pyarrow.parquet import write_table
@@ -111,3 +127,9 @@ def _empty(files: Any, folder: str) -> None:
     for info in files.get_file_info(FileSelector(folder, recursive=True, allow_not_found=True)):
         if info.is_file:
             files.delete_file(info.path)
+
+
+def _field(name: str) -> Expression:
+    from pyarrow.dataset import field
+
+    return field(name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from html import escape
 from typing import Any, Final
@@ -13,6 +13,7 @@ from amqp_broker.pipeline.intervals import TracedTime, interval_text
 from amqp_broker.pipeline.page_document import document
 from amqp_broker.pipeline.plots import Chart, Without, shown
 from amqp_broker.pipeline.report_tables import PERCENTILES, Report, Row
+from amqp_broker.pipeline.way_picture import picture
 
 NOTHING: Final = "-"
 # Times of a message in a queue, by their columns.
@@ -134,8 +135,8 @@ SHOWN: Final[dict[str, tuple[str, dict[str, str], str]]] = {
 }
 
 
-def page(report: Report, title: str = "Report of a message trace", note: str = "") -> str:
-    """Return the page of an open report, with a note on top."""
+def page(report: Report, title: str = "Report of a message trace", note: str = "", way: Sequence[Row] = ()) -> str:
+    """Return the page of an open report, with a note on top, and a picture of the events of a way."""
     summaries = report.select("SELECT * FROM summary")
     tables = {name: by_vhost(report.select(f"SELECT * FROM {name}")) for name in SHOWN}
     nacked = "SELECT vhost, exchange, sum(nacked) AS nacked FROM exchanges GROUP BY vhost, exchange"
@@ -148,6 +149,8 @@ def page(report: Report, title: str = "Report of a message trace", note: str = "
     parts = [f"<h1>{escape(title)}</h1>"]
     if note or not summaries:
         parts.append(f'<p class="none">{escape(note or "There are no events.")}</p>')
+    if way:
+        parts.append(picture(list(way)))
     if summaries:
         parts.append(SEARCH)
     for number, summary in enumerate(summaries):

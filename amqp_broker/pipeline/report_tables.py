@@ -13,7 +13,7 @@ latency belongs to the interval in which it ended.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final, Self
 
 from amqp_broker.pipeline.intervals import interval_ms_of
@@ -236,7 +236,7 @@ Row = dict[str, Any]
 
 
 class Report(ABC):
-    """The tables of a report while it is open. A query names them, or a view of the events.
+    """The tables of a report while it is open. A query names them, or a view of the events: `slice` or `publishes`.
 
     Times in rows are in UTC.
     """
@@ -248,8 +248,8 @@ class Report(ABC):
     def __exit__(self, *error: object) -> None: ...
 
     @abstractmethod
-    def select(self, query: str) -> list[Row]:
-        """Return the rows of a query over the tables."""
+    def select(self, query: str, values: Mapping[str, str] | None = None) -> list[Row]:
+        """Return the rows of a query over the tables, with `values` in the places of their names (`:name`)."""
 
     @abstractmethod
     def write(self, target: str, on_table: Callable[[str], None] = lambda name: None) -> None:

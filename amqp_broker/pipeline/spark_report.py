@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Self
 
 from amqp_broker.pipeline.report_tables import STEPS, TIMED, TRACED_US, Report, Row, queries_of
@@ -23,6 +23,7 @@ class SparkReport(Report):
         from pyspark import StorageLevel
 
         self.events.drop("body", "properties").createOrReplaceTempView("slice")
+        self.events.where("event = 'publish'").drop("body").createOrReplaceTempView("publishes")
         self.spark.sql(STEPS).createOrReplaceTempView("steps")
         self._timed = self.spark.sql(TIMED).persist(StorageLevel.MEMORY_AND_DISK)
         self._timed.createOrReplaceTempView("timed")
@@ -33,12 +34,12 @@ class SparkReport(Report):
 
     def __exit__(self, *error: object) -> None:
         self._timed.unpersist()
-        for view in ("timed", "steps", "slice", *self.tables):
+        for view in ("timed", "steps", "slice", "publishes", *self.tables):
             self.spark.catalog.dropTempView(view)
 
-    def select(self, query: str) -> list[Row]:
+    def select(self, query: str, values: Mapping[str, str] | None = None) -> list[Row]:
         # The times of `collect` are those of this machine's zone.
-        rows: list[Row] = self.spark.sql(query).toArrow().to_pylist()
+        rows: list[Row] = self.spark.sql(query, args=dict(values or {})).toArrow().to_pylist()
         return rows
 
     def write(self, target: str, on_table: Callable[[str], None] = lambda name: None) -> None:

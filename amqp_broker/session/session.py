@@ -47,14 +47,12 @@ from amqp_broker.broker.lab.connection_faults import BlackHoled, ConnectionFault
 from amqp_broker.broker.lab.fault_rules import Rule
 from amqp_broker.broker.lab.input_delay import InputDelay
 from amqp_broker.broker.queues.consumer import Consumer
-from amqp_broker.broker.queues.leaving_reasons import CONNECTION_CLOSED
 from amqp_broker.broker.routing.route import Route
 from amqp_broker.broker.scheduling.portions import WORK_MAX, Steps
 from amqp_broker.broker.scheduling.timers import Timer
 from amqp_broker.session.channel import remote_checks
 from amqp_broker.session.channel.channel import Channel
-from amqp_broker.session.channel.leaving_consumers import Leaving, leave, withdraw
-from amqp_broker.session.channel.returning import coming_back
+from amqp_broker.session.channel.leaving_consumers import ending, withdraw
 from amqp_broker.session.connection import connection_log
 from amqp_broker.session.connection.ack_timeouts import AckTimeouts
 from amqp_broker.session.connection.blocking import Blocking
@@ -341,19 +339,7 @@ class Session(ClientConnection[Channel]):
         channels = list(self.channels.values())
         self.channels.clear()
         self.gate.discard()
-        self.broker.do_in_portions(self._end_channels(channels, withdraw(channels)))
-
-    def _end_channels(self, channels: list[Channel], leaving: Leaving) -> Steps[None]:
-        """End channels in portions, and the session after them."""
-        yield from leave(self.broker, leaving)
-        taken = [channel.take_unacked(CONNECTION_CLOSED) for channel in channels]
-        self.broker.do_in_portions(coming_back(self.broker, taken, CONNECTION_CLOSED))
-        for channel in channels:
-            channel.end()
-        if self.freed_consumers:
-            # They refer to this session.
-            self.broker.resume_freed_consumers()
-        self.broker.dismiss(self)
+        self.broker.do_in_portions(ending(self, channels, withdraw(channels)))
 
     def close_channel(self, number: int, error: ChannelError, method_id: int = 0) -> None:
         """Close a channel with an error."""

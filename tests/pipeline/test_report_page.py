@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from html.parser import HTMLParser
 from typing import Any
@@ -27,8 +27,8 @@ class Changed(Report):
     def __exit__(self, *error: object) -> None:
         pass
 
-    def select(self, query: str) -> list[dict[str, Any]]:
-        return [row for one in self.report.select(query) if (row := self.change(one)) is not None]
+    def select(self, query: str, values: Mapping[str, str] | None = None) -> list[dict[str, Any]]:
+        return [row for one in self.report.select(query, values) if (row := self.change(one)) is not None]
 
     def write(self, target: str, on_table: Callable[[str], None] = lambda name: None) -> None:
         raise NotImplementedError

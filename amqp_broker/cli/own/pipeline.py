@@ -125,9 +125,10 @@ def archive(
 @of_a_slice
 @click.option("--to", "target", required=True, metavar="PATH", help="Folder or address of the tables.")
 @click.option("--html", default="", metavar="FILE", help="File of the page: by default report.html in --to.")
+@click.option("--follow", "id_", default="", metavar="ID", help="Draw the way of messages with this id on the page.")
 def report(
     folder: str, master: str, conf: tuple[str, ...], since: datetime | None, until: datetime | None, vhost: str | None,
-    target: str, html: str,
+    target: str, html: str, id_: str,
 ) -> None:  # fmt: skip
     """Compute the report of a lake or a part: tables of Parquet, and a page with plots."""
     file = html or str(PAGE if "://" in target else Path(target, PAGE))
@@ -136,6 +137,7 @@ def report(
     with_spark = with_spark or is_large(folder, conf, part)
     with open_engine("report", folder, master, conf, lambda: None, with_spark=with_spark) as engine:
         from amqp_broker.pipeline import report_page, report_tables
+        from amqp_broker.pipeline.followed import followed
         from amqp_broker.pipeline.lake import extent
 
         check_there(engine.lake, folder)
@@ -147,7 +149,11 @@ def report(
             tables.write(target, lambda name: progress.step())
             events = sum(row["events"] for row in tables.select("SELECT events FROM summary"))
             note = "" if events else f"There are no events in this part of the lake. {extent(engine.lake)}"
-            text = report_page.page(tables, note=note)
+            way = followed(tables, id_) if id_ else []
+            title = f"The way of '{id_}'" if way else "Report of a message trace"
+            text = report_page.page(tables, title, note, way)
+        if id_ and not way:
+            raise CommandError(f"no message of this part of the lake has the id '{id_}'", EX_NOINPUT)
         try:
             Path(file).write_text(text, "utf-8")
         except OSError as error:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from amqp_broker.broker.queues.leaving_reasons import CONNECTION_CLOSED
 from amqp_broker.broker.scheduling.portions import WORK_MAX, popping
+from amqp_broker.session.channel.returning import coming_back
 
 if TYPE_CHECKING:
     from amqp_broker.broker.broker import Broker
@@ -14,6 +16,7 @@ if TYPE_CHECKING:
     from amqp_broker.broker.queues.consumer_rotation import ConsumerRotation
     from amqp_broker.broker.scheduling.portions import Steps
     from amqp_broker.session.channel.channel import Channel
+    from amqp_broker.session.session import Session
 
 # The work (`Broker.work`) of a consumer that leaves its queue.
 LEAVE_WORK: Final = 4
@@ -48,3 +51,17 @@ def leave(broker: Broker, leaving: Leaving) -> Steps[None]:
         broker.work += LEAVE_WORK
         if broker.work >= WORK_MAX:
             yield
+
+
+def ending(session: Session, channels: Sequence[Channel], leaving: Leaving) -> Steps[None]:
+    """End the channels of a lost session after their consumers have left, and then the session."""
+    broker = session.broker
+    yield from leave(broker, leaving)
+    taken = [channel.take_unacked(CONNECTION_CLOSED) for channel in channels]
+    broker.do_in_portions(coming_back(broker, taken, CONNECTION_CLOSED))
+    for channel in channels:
+        channel.end()
+    if session.freed_consumers:
+        # They refer to the session.
+        broker.resume_freed_consumers()
+    broker.dismiss(session)

@@ -9,6 +9,7 @@ import pytest
 from amqp_broker.cli.own.pipeline import job_of, unnamed
 from tests.cli.program import run
 from tests.client import Client
+from tests.pipeline import generated
 from tests.running import RunningServer
 
 
@@ -126,6 +127,16 @@ def test_a_replay_checks_the_lake_and_the_exchange_before_spark_starts(
         done = run("pipeline", "replay", "--lake", lake, "--url", url, "--exchange", exchange)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (code, "", 1)
     assert done.stderr.startswith(f"amqp-broker: {problem}")
+
+
+def test_an_id_of_no_message_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "lake").mkdir()
+    generated.write([{"time_us": generated.START_US, "event": "publish", "vhost": "/"}], tmp_path / "lake")
+    places = ("--lake", str(tmp_path / "lake"), "--to", str(tmp_path / "report"))
+    done = run("pipeline", "report", *places, "--follow", "gone")
+    assert (done.returncode, done.stdout) == (66, "")
+    assert done.stderr == "amqp-broker: no message of this part of the lake has the id 'gone'.\n"
+    assert not (tmp_path / "report" / "report.html").exists()
 
 
 def test_each_queue_has_its_own_job_and_folder() -> None:
