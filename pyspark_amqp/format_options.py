@@ -40,7 +40,7 @@ STREAMING: Final = (*SOURCE, "maxBytesPerTrigger", "numReaders", "checkpointLoca
 BATCH: Final = (*SOURCE, "endingOffsets", "endingTimestamp")
 SINK: Final = (
     *("exchange", "routingKey", "mandatory", "confirmTimeoutMs", "maxInFlight", "deliveryMode"),
-    *("messageId", "ignoreUnknownColumns", "millisecondTimestamps"),
+    *("messageId", "ignoreUnknownColumns", "millisecondTimestamps", "nullBody"),
 )
 # Options of streams only.
 STREAM_ONLY: Final = (
@@ -116,6 +116,8 @@ class SinkOptions:
     message_id: str
     ignore_unknown_columns: bool
     writes_ms: bool
+    # A NULL is published as an empty body; otherwise it is an error.
+    takes_null_body: bool = False
 
 
 class Given:
@@ -364,4 +366,5 @@ def read_sink(options: Mapping[str, str]) -> SinkOptions:
         given.choice("messageId", "auto", ("auto", "column", "none")),
         given.boolean("ignoreUnknownColumns", False),
         given.boolean("millisecondTimestamps", False),
+        given.choice("nullBody", "error", ("error", "empty")) == "empty",
     )

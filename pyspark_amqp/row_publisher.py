@@ -96,7 +96,9 @@ class Publisher:
         """Publish a row by columns; wait while too many are unconfirmed. Raise ValueError for values outside AMQP."""
         body = values.get("body", values.get("value"))
         if body is None:
-            raise ValueError("the body of a row is NULL")
+            if not self.options.takes_null_body:
+                raise ValueError("the body of a row is NULL; with nullBody=empty it is published as an empty one")
+            body = b""
         if isinstance(body, str):
             body = body.encode()
         options = self.options

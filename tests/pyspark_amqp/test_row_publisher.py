@@ -131,7 +131,7 @@ def _publish_many(publisher: Publisher) -> None:
 @pytest.mark.parametrize(
     ("row", "problem"),
     [
-        ({"body": None, "routing_key": "a"}, "the body of a row is NULL"),
+        ({"body": None, "routing_key": "a"}, "the body of a row is NULL; with nullBody=empty"),
         ({"body": b"", "routing_key": None}, "the routing_key of a row is NULL"),
         ({"body": b"", "routing_key": "ä" * 128}, "routing_key has 256 octets"),
         ({"body": b"", "routing_key": "a", "priority": 300}, "priority must be from 0 to 255"),
@@ -140,6 +140,13 @@ def _publish_many(publisher: Publisher) -> None:
 def test_a_row_that_is_not_a_message_is_an_error(amqp_broker: At, row: dict[str, object], problem: str) -> None:
     with pytest.raises(ValueError, match=problem):
         publish(options_of(amqp_broker), [row])
+
+
+def test_a_null_body_is_an_empty_one_where_it_is_asked_for(broker: At) -> None:
+    queue = broker.queue()
+    publish(options_of(broker, routingKey=queue, nullBody="empty"), [{"body": None, "message_id": "1"}])
+    [(properties, body)] = broker.taken(queue)
+    assert (properties.message_id, body) == ("1", b"")
 
 
 def test_the_cache_of_routing_keys_is_bounded(amqp_broker: At) -> None:
