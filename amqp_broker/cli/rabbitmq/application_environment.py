@@ -194,4 +194,11 @@ _WHOLE: Final = (
     *(f"default_permissions.{kind}" for kind in ("configure", "write", "read")),
 )
 # Settings whose form in Erlang is not known here.
-_OWN_FORMS: Final = ("message_interceptors.", "deprecated_features.", "log.console.formatter", "log.dir")
+_OWN_FORMS: Final = (
+    "auth_cache.",
+    "auth_http.",
+    "message_interceptors.",
+    "deprecated_features.",
+    "log.console.formatter",
+    "log.dir",
+)
